@@ -21,24 +21,23 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from measuring import criteo
 from measuring.rounds import alternate, report
 
 import penstock
-from penstock.observe.log import RunLog, Traces
-from penstock.run.plan import plan_training
-from penstock.run.requirements import train_section
+from penstock.observe.log import RunLog
 from penstock.run.session import Session, computing
-from penstock.run.train import build_checkpoints, build_trainer, header_writer
-from penstock.run.training import Training, build_training
+from penstock.run.train import build_checkpoints, build_trainer, write_header
+from penstock.run.training import Training, build_training, plan_training
 from penstock.runtime.interrupts import StopRequest
 from penstock.tensors.batch import Batch
 from penstock.training.callbacks import Callbacks
 from penstock.training.model_dir import ModelDir
-from penstock.training.pipeline import FinishedStep
 from penstock.training.progress import TrainingProgress
+from penstock.training.step import FinishedStep
 
 DATA_BAR, WATCHING_BAR = 0.95, 0.97
 TURN_STEPS, TURNS = 20, 12
@@ -131,10 +130,9 @@ def in_turns(stack: ExitStack, session: Session, edits: dict[str, object]) -> Ca
     folder, callbacks, progress = ModelDir.of(run.model_dir), Callbacks((), training.rates), training.progress
     checkpoints = build_checkpoints(run, training, session, folder, callbacks)
     log = RunLog(folder.log, progress, training.rates, training.train_metrics, session.monitor)
-    traces = Traces(folder.path, train_section(run), progress, training.sharded.named_parameters, log)
-    header = header_writer(run, training, folder, log, None, True, time.perf_counter())
-    trainer = build_trainer(run, training, session, checkpoints, folder, callbacks, StopRequest())
-    trainer.listeners = [header, stack.enter_context(log), stack.enter_context(traces), callbacks]
+    header = partial(write_header, run, training, folder, log, None, True, time.perf_counter())
+    trainer = build_trainer(run, training, session, checkpoints, folder, callbacks, StopRequest(), log, stack)
+    trainer.listeners = [header, *trainer.listeners]
     in_memory = itertools.cycle(kept(training))
 
     def take_steps() -> int:

@@ -30,8 +30,7 @@ from penstock.features.build import build_features
 from penstock.features.feature import DenseColumn, Feature
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
-from penstock.readers.origin import with_row_ids
-from penstock.readers.stream import Place, RecordStream
+from penstock.readers.stream import RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import tree_bytes
 from penstock.runtime.world import State, available_cores
@@ -67,7 +66,7 @@ class Repeated(RecordStream):
     """One batch of rows in memory, given out again and again: reading costs nothing here."""
 
     def __init__(self, batch: pa.RecordBatch, num_batches: int) -> None:
-        self._batch, self._num_batches, self._place = batch, num_batches, Place(0)
+        self._batch, self._num_batches, self._position = batch, num_batches, StreamPosition(0)
 
     @property
     def schema(self) -> pa.Schema:
@@ -80,21 +79,21 @@ class Repeated(RecordStream):
         return {}
 
     @property
-    def place(self) -> Place:
+    def position(self) -> StreamPosition:
         """Rows given out."""
-        return self._place
+        return self._position
 
-    def go_to(self, place: Place) -> None:
+    def seek(self, position: StreamPosition) -> None:
         """Go to a row."""
-        self._place = place
+        self._position = position
 
     def check_order(self, saved: State) -> None:
         """There is one."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The batch, as often as asked for."""
-        while self._place.row < self._num_batches * self._batch.num_rows:
-            self._place = self._place.at(self._place.row + self._batch.num_rows)
+        while self._position.row < self._num_batches * self._batch.num_rows:
+            self._position = self._position.at(self._position.row + self._batch.num_rows)
             yield self._batch
 
 

@@ -10,9 +10,9 @@ from penstock.data.prefetch import Prefetch
 from penstock.data.shuffle import Shuffle
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Wanted, survey
 from penstock.runtime.budget import Share
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader
@@ -25,11 +25,11 @@ def batches_of(
     """Shuffled batches of two label columns, parsed here or in workers."""
     files = list_files(path)
     labels = ["id_0", "id_1"]
-    surveyed = survey(ReadingSection(), files, Wanted(labels))
-    rows = read_blocks(surveyed, Share("reader", surveyed.ample_bytes), seed=7)
-    mixed = Shuffle(rows, parse_size(shuffle_buffer) // surveyed.row_bytes, seed=7)
+    scanned = scan_files(ReadingSection(), files, ReadRequest(labels))
+    rows = BlockStream(scanned, Share("reader", scanned.ample_bytes), seed=7)
+    mixed = Shuffle(rows, parse_size(shuffle_buffer) // scanned.row_bytes, seed=7)
     cut = RowCut(mixed, batch_rows)
-    share = Share("workers", max(1, num_workers * FLIGHT_PER_WORKER * batch_rows * surveyed.row_bytes))
+    share = Share("workers", max(1, num_workers * FLIGHT_PER_WORKER * batch_rows * scanned.row_bytes))
     parser = Parser([], labels, file_paths=[file.path for file in files])
     loader = BatchLoader(cut, parser, num_workers=num_workers, worker_share=share)
     with Prefetch(loader, Share("prefetch", 16 * MIB)) as batches:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.readers.samples import arrays_to_samples, samples_to_arrays
     from penstock.readers.tfrecord_write import write_tfrecord
     from penstock.run.build import build_batch, build_model
-    from penstock.run.dataloader import create_dataloader
+    from penstock.run.data import create_dataloader
     from penstock.run.evaluate import evaluate
     from penstock.run.merge import merge
     from penstock.run.predict import predict
@@ -61,7 +61,7 @@ _PLACES = {
     "merge": "penstock.run.merge",
     "build_batch": "penstock.run.build",
     "build_model": "penstock.run.build",
-    "create_dataloader": "penstock.run.dataloader",
+    "create_dataloader": "penstock.run.data",
     "predict": "penstock.run.predict",
     "PrepResult": "penstock.run.prepare",
     "prepare": "penstock.run.prepare",

@@ -45,16 +45,6 @@ def test_a_memory_limit_that_prep_would_refuse_is_refused_with_one_that_does(gam
     assert games.penstock("prep", "prep.yaml", "--memory", told[1]).exit_code == 0
 
 
-def test_batches_that_prep_would_refuse_are_refused(games: Desk):
-    large = ("--set", "preprocessing.batch_size=100000000", "--memory", "1GiB")
-
-    told = [
-        games.penstock(command, "prep.yaml", *large).stderr.splitlines()[-1] for command in ("check", "prep")
-    ]
-
-    assert all(line.startswith("error: preprocessing.batch_size: filling, converting and") for line in told)
-
-
 def test_what_prep_would_refuse_is_refused(games: Desk):
     done = games.penstock("check", "prep.yaml", "--set", "preprocessing.extract=rawgame:smaples")
     assert (done.exit_code, "'rawgame' has no 'smaples'" in done.stderr) == (1, True)

@@ -4,11 +4,8 @@ import json
 
 import numpy as np
 
-from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
-from tests.cli.desk import CLICKS, Desk
-from tests.prep.merge.inputs import write_batches
+from tests.cli.desk import Desk
 
 
 def test_a_parquet_file(desk: Desk):
@@ -23,15 +20,6 @@ def test_a_parquet_file(desk: Desk):
         ["price", "double", "16.7%", "5", "0.5", "4.5"],
         ["click", "int64", "0", "2", "0", "1"],
     ]
-
-
-def test_as_json(desk: Desk):
-    done = desk.penstock("inspect", "clicks.parquet", "--json")
-
-    found = json.loads(done.stdout)
-    assert found["rows"] == 6
-    assert [column["column"] for column in found["columns"]] == list(CLICKS)
-    assert found["warnings"] == []
 
 
 def test_csv_is_told_what_it_would_be_as_parquet(desk: Desk):
@@ -58,29 +46,16 @@ def test_text_without_a_header(desk: Desk):
     ]
 
 
-def test_a_mistake_is_one_line(desk: Desk):
-    done = desk.penstock("inspect", "clicks.parqet")
-
-    assert (done.exit_code, done.stderr) == (
-        1,
-        "error: clicks.parqet: no such file or directory; did you mean 'clicks.parquet'?\n",
+def test_a_run_and_a_checkpoint(trained_desk: Desk):
+    run, checkpoint = (
+        json.loads(trained_desk.penstock("inspect", path, "--json").stdout)
+        for path in ("run", "run/checkpoints/step-2")
     )
 
-
-def test_a_run(trained_desk: Desk):
-    done = trained_desk.penstock("inspect", "run", "--json")
-
-    found = json.loads(done.stdout)
-    assert (found["kind"], found["steps_logged"], found["checkpoints"]) == ("run", 2, "step-2")
-    assert [row["step"] for row in found["evaluations"]] == [2]
-
-
-def test_a_checkpoint(trained_desk: Desk):
-    done = trained_desk.penstock("inspect", "run/checkpoints/step-2", "--json")
-
-    found = json.loads(done.stdout)
-    shapes = {row["tensor"].rpartition("embedding_bags.")[2]: row["shape"] for row in found["tensors"]}
-    assert (found["kind"], found["step"], found["checksums"]) == ("checkpoint", 2, "right")
+    assert (run["kind"], run["steps_logged"], run["checkpoints"]) == ("run", 2, "step-2")
+    assert [row["step"] for row in run["evaluations"]] == [2]
+    shapes = {row["tensor"].rpartition("embedding_bags.")[2]: row["shape"] for row in checkpoint["tensors"]}
+    assert (checkpoint["kind"], checkpoint["step"], checkpoint["checksums"]) == ("checkpoint", 2, "right")
     assert shapes["user_emb.weight"] == [100, 4]
 
 
@@ -106,16 +81,3 @@ def test_a_batch_file(desk: Desk):
         "  strategic_features  2 x 2  float32  16B    -1   2",
         "  labels_move         2      int64    16B    1    3",
     ]
-
-
-def test_a_store_of_several_splits(desk: Desk):
-    write_batches(desk.folder / "batches")
-    options = MergeOptions(SplitShares(), target="parquet")
-    merge(desk.folder / "batches", desk.folder / "store", options=options)
-
-    text = desk.penstock("inspect", "store").stdout.splitlines()
-    found = json.loads(desk.penstock("inspect", "store", "--json").stdout)
-
-    assert text[:3] == ["store (parquet)", "  samples: 28", "  splits: train 22, val 3, test 3"]
-    assert found["splits"] == {"train": 22, "val": 3, "test": 3}
-    assert [row["split"] for row in found["arrays"]] == ["train"] * 5 + ["val"] * 5 + ["test"] * 5

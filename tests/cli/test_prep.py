@@ -53,43 +53,6 @@ def test_the_steps_one_by_one(games: Desk):
     assert np.load("store/X_train.npy").shape == (9, 3)
 
 
-def test_a_second_time_everything_is_kept(games: Desk):
-    games.penstock("prep", "prep.yaml")
-    before = games.content()
-
-    done = games.penstock("prep", "prep.yaml")
-
-    lines = done.stdout.splitlines()
-    assert lines[1] == "kept      1 of 1 tasks were done before"
-    after = games.content()
-    assert {name for name in before if before[name] != after.get(name)} == {"batches/log.jsonl"}
-
-
-def test_splits_of_the_run_file(games: Desk):
-    done = games.penstock(
-        "prep", "prep.yaml", "--set", "preprocessing.splits={train: 0.5, val: 0.5, test: 0, by: file}"
-    )
-
-    assert done.exit_code == 0, done.stderr
-    games_of_split = {split: {*np.load(f"store/X_{split}.npy")[:, 0].tolist()} for split in ("train", "val")}
-    assert sorted(map(tuple, games_of_split.values())) == [(0.0,), (1.0,)]
-
-
-def test_verify_finds_a_store_that_was_changed(games: Desk):
-    games.penstock("prep", "prep.yaml")
-    with open("store/X_train.npy", "r+b") as stream:
-        stream.seek(-4, 2)
-        stream.write(b"\1\2\3\4")
-
-    done = games.penstock("merge", "prep.yaml", "--verify")
-
-    assert done.exit_code == 1
-    assert done.stderr.splitlines()[-1].startswith("error: store/X_train.npy: is damaged: its checksum is ")
-    assert done.stderr.endswith("; penstock merge --restart writes the store anew\n")
-    assert games.penstock("merge", "prep.yaml", "--restart").exit_code == 0
-    assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
-
-
 def test_verify_writes_nothing(games: Desk):
     games.penstock("prep", "prep.yaml")
     others = ("--intermediate-dir", "other", "--set", "preprocessing.batch_size=2")
@@ -110,25 +73,6 @@ def test_verify_writes_nothing(games: Desk):
         both.stderr == "error: --verify writes nothing; leave out --restart, or merge first and verify then\n"
     )
     assert games.content() == before
-
-
-def test_a_damaged_batch_file_comes_back(games: Desk):
-    games.penstock("prep", "prep.yaml", "--skip-merge")
-    batch = sorted(Path("batches").glob("*.batch"))[1]
-    with batch.open("r+b") as stream:
-        stream.seek(-64, 2)
-        stream.write(b"\5")
-
-    damaged = games.penstock("merge", "prep.yaml")
-    assert damaged.stderr.splitlines()[-1].startswith(f"error: {batch}: array 'masks_action' is damaged: ")
-    assert damaged.stderr.endswith("; delete that file and run penstock prep, which writes it again\n")
-    batch.unlink()
-    missing = games.penstock("merge", "prep.yaml")
-    assert missing.stderr.splitlines()[-1] == (
-        f"error: {batch}: is missing; run penstock prep, which writes it again"
-    )
-    assert games.penstock("prep", "prep.yaml").exit_code == 0
-    assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
 
 
 def test_what_is_wrong_is_one_line(games: Desk):
@@ -221,20 +165,3 @@ def test_ctrl_c_while_merging_says_that_the_same_goes_on(games: Desk, monkeypatc
     assert not Path("store/manifest.json").exists()
     assert games.penstock("merge", "prep.yaml").exit_code == 0
     assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
-
-
-def test_batch_files_of_old_are_merged_when_pickles_are_allowed(games: Desk):
-    Path("old").mkdir()
-    samples = [
-        {"features": [1.0, row], "labels": {"action": row}, "masks": {"action": [1, 0]}} for row in range(3)
-    ]
-    np.savez("old/batch_0000.npz", samples=np.array(samples, dtype=object))
-
-    refused = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old")
-    allowed = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old", "--allow-pickle")
-    verified = games.penstock("merge", "prep.yaml", "--intermediate-dir", "old", "--allow-pickle", "--verify")
-
-    assert refused.exit_code == 1
-    assert "--allow-pickle" in refused.stderr.splitlines()[-1]
-    assert (allowed.exit_code, verified.exit_code) == (0, 0), allowed.stderr + verified.stderr
-    assert np.load("store/X_train.npy").tolist() == [[1, 0], [1, 1], [1, 2]]

@@ -9,14 +9,6 @@ from penstock.observe import advice
 from tests.cli.desk import Desk
 
 
-def test_the_page_of_a_run_is_written_and_its_path_printed(trained_desk: Desk) -> None:
-    done = trained_desk.penstock("report", "run")
-
-    assert done.exit_code == 0, done.stderr
-    assert done.stdout == "run/report.html\n"
-    assert "<figcaption>auc</figcaption>" in (trained_desk.folder / "run" / "report.html").read_text()
-
-
 def test_two_runs_go_into_the_file_that_is_named(trained_desk: Desk) -> None:
     shutil.copytree("run", "other")
 
@@ -39,16 +31,6 @@ def test_what_cannot_be_written_is_one_line(trained_desk: Desk, words: list[str]
 
     assert done.stderr == f"error: {problem}\n"
     assert done.exit_code == 1
-
-
-def test_a_folder_that_holds_no_run_is_one_line(desk: Desk) -> None:
-    done = desk.penstock("report", "nowhere")
-
-    assert done.exit_code == 1
-    assert done.stderr == (
-        "error: nowhere: there is no such folder; give the folder of a run, "
-        "which is the model_dir that penstock train fills\n"
-    )
 
 
 def test_advice_is_told_at_the_end_in_the_log_and_on_the_page(

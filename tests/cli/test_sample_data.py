@@ -20,13 +20,6 @@ def test_writes_files_and_tells_the_attainable_auc(desk: Desk):
     assert f"attainable AUC {attainable['click']['attainable_auc']:.4f}" in done.stdout
 
 
-def test_writes_csv(desk: Desk):
-    done = desk.penstock("sample-data", "--rows", "100", "--out", "sample", "--format", "csv", "--files", "1")
-
-    assert done.exit_code == 0, done.stderr
-    assert [file.name for file in (desk.folder / "sample" / "train").iterdir()] == ["part-00000.csv"]
-
-
 def test_writes_replays_of_games(desk: Desk):
     done = desk.penstock("sample-data", "--kind", "game", "--rows", "20", "--out", "game", "--files", "2")
     again = desk.penstock("sample-data", "--kind", "game", "--rows", "20", "--out", "more", "--format", "csv")

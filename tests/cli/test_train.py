@@ -1,8 +1,6 @@
 """`penstock train`: what it reports and what it leaves."""
 
-import json
 import shutil
-from pathlib import Path
 
 from typer.testing import Result
 
@@ -13,21 +11,10 @@ IGNORED = ("num_epochs: 1", "num_epochs: 1\n  delta_embedding_dump_config: {}")
 UNUSED = (("[user, item]}", "[user]}"), ("[user, item, price]", "[user, price]"))
 
 
-def test_tells_what_it_did(desk: Desk):
-    done = desk.penstock("train", "run.yaml")
+def test_what_has_no_effect_is_reported_once_and_the_final_config_is_written_as_text_too(desk: Desk):
+    desk.write_run(IGNORED, *UNUSED, ("eval_input_path: clicks.parquet\n", ""))
 
-    told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if not line.startswith(" "))
-    assert done.exit_code == 0, done.stderr
-    assert list(told) == ["trained", "speed", "eval", "memory", "by", "run", "report"]
-    assert told["trained"] == "2 steps, 1 epoch, 6 rows"
-    assert told["run"] == "run (checkpoint step-2)"
-    assert told["report"] == "run/report.html"
-
-
-def test_what_has_no_effect_is_reported_once(desk: Desk):
-    desk.write_run(IGNORED, *UNUSED)
-
-    done = desk.penstock("train", "run.yaml")
+    done = desk.penstock("train", "run.yaml", "--text_config", "--set", "data_config.batch_size=3")
 
     assert done.exit_code == 0, done.stderr
     assert done.stderr.splitlines()[0] == (
@@ -35,32 +22,11 @@ def test_what_has_no_effect_is_reported_once(desk: Desk):
     )
     assert done.stderr.count("delta_embedding_dump_config") == 1
     assert done.stderr.count("1 of 3 features are in no feature group and are not read: item\n") == 1
-
-
-def test_continues(trained_desk: Desk):
-    done = trained_desk.penstock("train", "run.yaml", "--resume", "--set", "train_config.num_epochs=2")
-
-    assert done.exit_code == 0, done.stderr
-    assert "continuing from run/checkpoints/step-2" in done.stderr
-    assert done.stdout.splitlines()[0] == "trained   4 steps, 2 epochs, 12 rows"
-
-
-def test_other_data_cannot_be_continued_on_and_the_cure_that_is_told_works(trained_desk: Desk):
-    trained_desk.write_clicks(user_id=[11, 12, 13, 14, 15, 16])
-    more = ["--set", "train_config.num_epochs=2"]
-
-    done = trained_desk.penstock("train", "run.yaml", "--continue_train", *more)
-    tune = ["--model_dir", "other", "--fine_tune_checkpoint", "run/checkpoints/step-2"]
-    cured = trained_desk.penstock("train", "run.yaml", *tune, *more)
-    went_on = trained_desk.penstock("train", "run.yaml", "--new_data")
-
-    assert done.stderr.splitlines()[-1].endswith(
-        "; put that file back, go on with these (train: --new_data), "
-        "or start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
-    )
-    assert done.exit_code == 1
-    assert cured.exit_code == 0, cured.stderr
-    assert went_on.stdout.splitlines()[0] == "trained   4 steps, 2 epochs, 12 rows", went_on.stderr
+    assert "eval      nothing was evaluated" in done.stdout
+    assert not (desk.folder / "run" / "eval_result.jsonl").exists()
+    written = load_run(desk.folder / "run" / "run.config")
+    assert written == load_run(desk.folder / "run" / "run.yaml")
+    assert written.data_config.batch_size == 3
 
 
 def test_days_of_new_files_one_after_another_with_a_kill_in_between(desk: Desk):
@@ -75,7 +41,11 @@ def test_days_of_new_files_one_after_another_with_a_kill_in_between(desk: Desk):
     assert train("monday").stdout.startswith("trained   3 steps, 1 epoch, 6 rows")
     other_files = train("tuesday", "--continue_train")
     assert "tuesday.parquet: is not the file that the position was saved with" in other_files.stderr
-    assert "go on with these (train: --new_data)" in other_files.stderr
+    assert other_files.exit_code == 1
+    assert other_files.stderr.splitlines()[-1].endswith(
+        "; put that file back, go on with these (train: --new_data), "
+        "or start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
+    )
     assert train("tuesday", "--new_data").stdout.startswith("trained   6 steps, 2 epochs, 12 rows")
 
     shutil.rmtree(desk.folder / "run/checkpoints/step-6")  # as if it had been killed after step 4
@@ -95,15 +65,22 @@ def test_days_of_new_files_one_after_another_with_a_kill_in_between(desk: Desk):
 def test_files_that_are_not_new_are_told(desk: Desk):
     steps_of_2 = ["--set", "data_config.batch_size=2", "--set", "train_config.save_checkpoints_steps=2"]
     desk.penstock("train", "run.yaml", *steps_of_2)
+    shutil.copytree("run", "whole")
     shutil.rmtree(desk.folder / "run/checkpoints/step-3")
 
     again = desk.penstock("train", "run.yaml", *steps_of_2, "--new_data")
+    whole = desk.penstock("train", "run.yaml", *steps_of_2, "--new_data", "--model_dir", "whole")
 
     assert (
         "warning: --new_data: the run stopped in the middle of these files, which are now read from their first row "
         "again; --continue_train would go on where it stopped" in again.stderr
     )
     assert again.stdout.startswith("trained   5 steps, 2 epochs, 10 rows")
+    assert (
+        "warning: --new_data: the files are those of before, which were read to their end; they are trained again\n"
+        in whole.stderr
+    )
+    assert whole.stdout.startswith("trained   6 steps, 2 epochs, 12 rows")
 
 
 def test_a_run_that_stopped_early_trains_on_new_data(desk: Desk):
@@ -128,53 +105,6 @@ def test_a_run_that_stopped_early_trains_on_new_data(desk: Desk):
     assert went_on.stdout.startswith("trained   4 steps")
 
 
-def test_a_run_to_continue_that_never_began_is_fine_tuned(trained_desk: Desk):
-    every_step = ["--set", "train_config.log_step_count_steps=1"]
-    tune = ["--continue_train", "--fine_tune_checkpoint", "run/checkpoints/step-2"]
-
-    fresh = trained_desk.penstock("train", "run.yaml", "--model_dir", "fresh", *every_step)
-    tuned = trained_desk.penstock("train", "run.yaml", "--model_dir", "tuned", *every_step, *tune)
-
-    assert (fresh.exit_code, tuned.exit_code) == (0, 0)
-    assert first_loss(trained_desk.folder / "tuned") < first_loss(trained_desk.folder / "fresh")
-
-
-def first_loss(model_dir: Path) -> float:
-    """The loss of the first step."""
-    records = [json.loads(line) for line in (model_dir / "log.jsonl").read_text().splitlines()]
-    return next(record["loss"] for record in records if record["step"] == 1)
-
-
-def test_without_evaluation_data(desk: Desk):
-    desk.write_run(("eval_input_path: clicks.parquet\n", ""))
-
-    done = desk.penstock("train", "run.yaml")
-
-    assert done.exit_code == 0, done.stderr
-    assert "eval      nothing was evaluated" in done.stdout
-    assert not (desk.folder / "run" / "eval_result.jsonl").exists()
-
-
-def test_the_final_config_as_protobuf_text_on_request(desk: Desk):
-    done = desk.penstock("train", "run.yaml", "--text_config", "--set", "data_config.batch_size=3")
-
-    assert done.exit_code == 0, done.stderr
-    written = load_run(desk.folder / "run" / "run.config")
-    assert written == load_run(desk.folder / "run" / "run.yaml")
-    assert written.data_config.batch_size == 3
-
-
-def test_check_takes_a_batch_and_writes_nothing(desk: Desk):
-    before = desk.content()
-
-    done = desk.penstock("check", "run.yaml")
-
-    assert done.exit_code == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "check        all good; nothing was written"
-    assert "first batch  4 rows, loss 0." in done.stdout
-    assert desk.content() == before
-
-
 def test_a_fresh_run_has_no_optimizer_to_leave_out(desk: Desk):
     done = desk.penstock("train", "run.yaml", "--ignore_restore_optimizer")
 
@@ -184,45 +114,29 @@ def test_a_fresh_run_has_no_optimizer_to_leave_out(desk: Desk):
     assert done.exit_code == 1
 
 
-def test_settings_that_changed_are_told_when_a_run_goes_on(trained_desk: Desk):
-    again = ["train", "run.yaml", "--continue_train", "--set", "train_config.num_epochs=2"]
-    lower_rate = ["--set", "train_config.dense_optimizer.adam_optimizer.lr=0.03"]
-
-    done = trained_desk.penstock(*again, *lower_rate)
-    same = trained_desk.penstock(*again, *lower_rate)
-
-    assert (
-        "\ncontinuing with 2 changed settings: train_config.dense_optimizer.adam_optimizer.lr 0.1 -> 0.03, "
-        "train_config.num_epochs 1 -> 2\n" in done.stderr
-    )
-    assert "changed settings" not in same.stderr
-
-
-def test_a_model_to_start_from_is_not_taken_by_a_run_that_goes_on(trained_desk: Desk):
+def test_a_run_that_goes_on_reports_changed_settings_and_takes_no_other_model(trained_desk: Desk):
     shutil.copytree("run", "other")
     tune = ["--fine_tune_checkpoint", "other"]
     again = ["train", "run.yaml", "--continue_train", "--set", "train_config.num_epochs=2"]
+    lower_rate = ["--set", "train_config.dense_optimizer.adam_optimizer.lr=0.03"]
 
-    dropped = trained_desk.penstock(*again, *tune)
+    dropped = trained_desk.penstock(*again, *tune, *lower_rate)
+    same = trained_desk.penstock(*again, *tune, *lower_rate)
     begun = trained_desk.penstock("train", "run.yaml", "--model_dir", "tuned", "--continue_train", *tune)
     went_on = trained_desk.penstock(*again, "--model_dir", "tuned", *tune)
 
     assert (
+        "changed settings: train_config.dense_optimizer.adam_optimizer.lr 0.1 -> 0.03, "
+        "train_config.num_epochs 1 -> 2" in dropped.stderr
+    )
+    assert (
         "warning: --fine_tune_checkpoint: 'other' is not taken, since the run goes on from "
         "run/checkpoints/step-2; to start from it, choose another --model_dir\n" in dropped.stderr
     )
+    assert "changed settings" not in same.stderr
+    assert "fine-tuning from other/checkpoints/step-2" in begun.stderr  # there was nothing to go on with
     assert "is not taken" not in begun.stderr + went_on.stderr
     assert "continuing from tuned/checkpoints/step-2" in went_on.stderr
-
-
-def test_files_that_were_read_to_their_end_are_no_new_data(trained_desk: Desk):
-    again = trained_desk.penstock("train", "run.yaml", "--new_data")
-
-    assert (
-        "warning: --new_data: the files are those of before, which were read to their end; they are trained again\n"
-        in again.stderr
-    )
-    assert again.stdout.startswith("trained   4 steps, 2 epochs, 12 rows")
 
 
 def test_a_run_that_is_stopped_before_it_begins_says_that_nothing_is_there(desk: Desk, monkeypatch):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from pydantic import ValidationError
 
-from penstock.config.check import key_problems, value_problems
+from penstock.config.check import KeyCheck, value_problems
 from penstock.config.errors import KeyPath
 from penstock.config.section import Refused, Section
 from penstock.config.shape import (
@@ -63,7 +63,7 @@ def section_strategy(draw: DrawFn, root: type[S], max_depth: int = 6, max_fields
 def repaired(data: dict[str, Any], root: type[S]) -> S | None:
     """The section that is left when all that its validators refuse is taken out; None: too much is refused."""
     for _ in range(_MAX_REPAIRS):
-        problems = key_problems(data, root).problems
+        problems = KeyCheck.of(data, root).problems
         if not problems:
             try:
                 return root.model_validate(data)
@@ -139,6 +139,5 @@ def _take_out(data: Any, place: KeyPath) -> None:
         del holder[key]
 
 
-def written(section: Section) -> dict[str, Any]:
-    """What a section was written as: two sections are the same run file when these are equal."""
-    return section_data(section)
+written = section_data
+"""What a section was written as: two sections are the same run file when these are equal."""

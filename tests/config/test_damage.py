@@ -15,17 +15,7 @@ PIECES = st.sampled_from(
     [*"{}[]<>:,;\"'#&*!|-\\\n\t =?", "\x00", "é", "1e999", "0x", "<<", "key", "null", ".inf", "\\xff"]
 )
 EDIT_PIECES = st.sampled_from(
-    [
-        *".[]:=<>!-\"'{}",
-        "0",
-        "-1",
-        "x",
-        "data_config",
-        "batch_size",
-        "feature_configs",
-        "id_feature",
-        "feature_name",
-    ]
+    [*".[]:=<>!-\"'{}01x", "data_config", "batch_size", "feature_configs", "id_feature", "feature_name"]
 )
 
 

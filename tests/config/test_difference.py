@@ -3,10 +3,6 @@
 from penstock.config.difference import Difference, differences
 
 
-def test_equal_configs_and_other_folders_do_not_differ() -> None:
-    assert differences([{"model_dir": "a", "seed": 1}, {"model_dir": "b", "seed": 1}]) == []
-
-
 def test_changed_added_and_removed_keys_with_their_paths() -> None:
     old = {"train_config": {"num_epochs": 1, "seed": 3}, "data_config": {"shuffle": True}}
     new = {"train_config": {"num_epochs": 2, "seed": 3}, "data_config": {"label_fields": ["a", "b"]}}

@@ -9,12 +9,10 @@ from penstock.config.errors import ConfigError
 from penstock.config.registry import (
     GROUPS,
     CustomPart,
-    NamedPart,
     Registry,
     find_part,
     make_part,
     require_call,
-    result_name,
 )
 
 
@@ -56,12 +54,6 @@ def test_a_name_that_is_not_known(name: str, message: str):
     assert str(error.value) == message
 
 
-def test_a_custom_component_is_called_with_its_options_behind_what_else_is_given():
-    section = CustomPart(place="builtins:dict", options={"b": 2})
-
-    assert make_part("optimizer", section, [("x", 0)], a=1) == {"x": 0, "a": 1, "b": 2}
-
-
 def test_an_installed_package_gives_names(tmp_path, monkeypatch):
     package = tmp_path / "own-1.0.dist-info"
     package.mkdir()
@@ -71,13 +63,6 @@ def test_an_installed_package_gives_names(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
 
     assert [find_part(kind, CustomPart(place="exact")) for kind in GROUPS] == [Decimal] * len(GROUPS)
-
-
-def test_results_are_named_by_name_or_attribute_or_key():
-    assert result_name("custom_metric", NamedPart(place="own:Brier", name="brier")) == "brier"
-    assert result_name("custom_metric", NamedPart(place="own:Brier")) == "Brier"
-    assert result_name("custom_metric", NamedPart(place="an_entry_point")) == "an_entry_point"
-    assert result_name("auc", object()) == "auc"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +123,3 @@ def test_what_cannot_be_called_as_its_kind_is_refused(function, message):
         require_call("loss", CustomPart(place="own:Loss"), function, "(predictions, labels)")
 
     assert str(caught.value) == f"custom_loss 'own:Loss': {message}"
-
-
-def test_a_callable_without_a_signature_is_taken_as_it_is():
-    require_call("loss", CustomPart(place="builtins:max"), max, "(predictions, labels)")

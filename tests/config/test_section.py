@@ -1,16 +1,15 @@
 """What a section takes, and what its fields report about themselves."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from penstock.config.check import Notices, notices
-from penstock.config.errors import ConfigError, Problem
-from penstock.config.load import load_section, parse_section
+from penstock.config.errors import Problem
+from penstock.config.load import parse_section
 from penstock.config.section import Paths, Section
-from tests.config.toy import Adam, DataConfig, Run, Sgd, TrainConfig
+from tests.config.toy import Adam, Run, Sgd, TrainConfig
 
 
 def test_scalars_are_strict_but_an_integer_is_a_number():
@@ -29,10 +28,6 @@ def test_the_chosen_member_of_a_group():
         TrainConfig(sgd_optimizer=Sgd(), adam_optimizer=Adam())
 
 
-def test_what_was_written_is_kept():
-    assert DataConfig.model_validate({"shuffle": False}).model_fields_set == {"shuffle"}
-
-
 class Reading(Section):
     files: Paths = ""
 
@@ -42,13 +37,6 @@ class Reading(Section):
 )
 def test_paths_are_a_string_or_a_list(written: Any, paths: str):
     assert Reading.model_validate({"files": written}).files == paths
-
-
-def test_a_list_of_something_else_than_paths(tmp_path: Path):
-    (tmp_path / "run.yaml").write_text("files: [a.csv, 3]\n")
-
-    with pytest.raises(ConfigError, match=r"files: 3 in the list is no path"):
-        load_section(Reading, tmp_path / "run.yaml")
 
 
 def test_written_fields_with_markers_are_listed():

@@ -59,18 +59,6 @@ def test_maps_with_values_and_with_sections():
     assert parsed.data["model_config"] == {"adam_by_part": {"x": {"lr": 0.5}}}
 
 
-def test_only_what_is_written_is_data():
-    assert read_text("data_config { shuffle: false label_fields: [] }", Run).data == {
-        "data_config": {"shuffle": False, "label_fields": []}
-    }
-
-
-def test_sizes_and_unions_may_be_bare():
-    data = read_text("data_config { shuffle_buffer: 4GiB null_cost: 3 }", Run).data
-
-    assert data == {"data_config": {"shuffle_buffer": "4GiB", "null_cost": 3}}
-
-
 def test_what_protobuf_would_refuse_is_kept_for_the_check():
     parsed = read_text(
         """data_config {
@@ -112,7 +100,6 @@ def test_what_protobuf_would_refuse_is_kept_for_the_check():
             "data_config { 5 }",
             "line 1, column 15: is not valid text format: expected the name of a field, found '5'",
         ),
-        ("model_dir: }", "line 1, column 12: is not valid text format: expected a value, found '}'"),
         (
             'model_config { options { fields { key: "a" value { str: 3 } } } }',
             (

@@ -7,26 +7,11 @@ import pytest
 from penstock.config.syntax.yaml_syntax import read_json, read_yaml, resolve_plain
 from tests.config.toy import Run
 
+PLAIN = {"1e-4": 1e-4, "-0.5": -0.5, "0x10": 16, "010": 10, ".inf": math.inf, "true": True, "~": None}
+STRINGS = ("no", "2024-01-01", "12:30", "1_000", "4GiB")
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1e-4", 1e-4),
-        ("12", 12),
-        ("-0.5", -0.5),
-        ("0x10", 16),
-        ("010", 10),
-        (".inf", math.inf),
-        ("true", True),
-        ("~", None),
-        ("no", "no"),
-        ("on", "on"),
-        ("2024-01-01", "2024-01-01"),
-        ("12:30", "12:30"),
-        ("1_000", "1_000"),
-        ("4GiB", "4GiB"),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "value"), [*PLAIN.items(), *zip(STRINGS, STRINGS, strict=True)])
 def test_plain_scalars_follow_yaml_1_2(text: str, value: object):
     assert resolve_plain(text) == value
     assert type(resolve_plain(text)) is type(value)

@@ -9,8 +9,7 @@ import pyarrow as pa
 from penstock.data.cut import CostCut, CostRules
 from penstock.data.row_cost import ColumnCost, CostOf
 from penstock.data.sections import Oversize
-from penstock.readers.origin import ROW_FIELD, with_row_ids
-from penstock.readers.stream import Place, RecordStream
+from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 
@@ -21,22 +20,14 @@ class ColumnStream(RecordStream):
     def __init__(self, values: pa.Array, chunk_rows: Sequence[int] | None = None, name: str = "cost") -> None:
         self._rows = pa.RecordBatch.from_arrays([values], names=[name])
         self._chunk_rows = [len(values)] if chunk_rows is None else chunk_rows
-        self._place = Place(0)
+        self._position = StreamPosition(0)
 
-    @property
-    def schema(self) -> pa.Schema:
-        return self._rows.schema.append(ROW_FIELD)
+    schema = property(lambda self: self._rows.schema.append(ROW_FIELD))
+    order = property(lambda self: {"name": "column"})
+    position = property(lambda self: self._position)
 
-    @property
-    def order(self) -> State:
-        return {"name": "column"}
-
-    @property
-    def place(self) -> Place:
-        return self._place
-
-    def go_to(self, place: Place) -> None:
-        self._place = place
+    def seek(self, position: StreamPosition) -> None:
+        self._position = position
 
     def check_order(self, saved: State) -> None:
         assert saved["name"] == "column"
@@ -45,9 +36,9 @@ class ColumnStream(RecordStream):
         end = 0
         for num_rows in self._chunk_rows:
             end += num_rows
-            first = self._place.row
+            first = self._position.row
             if first < end:
-                self._place = self._place.at(end)
+                self._position = self._position.at(end)
                 yield with_row_ids(self._rows.slice(first, end - first), 3, first)
 
 
@@ -83,7 +74,7 @@ def cut_of(
 
 @dataclass
 class PlainCut:
-    """Row after row: batches as row numbers, the place after each, and how many rows cost too much."""
+    """Row after row: batches as row numbers, the position after each, and how many rows cost too much."""
 
     batches: list[list[int]] = field(default_factory=list)
     num_oversize: int = 0

@@ -6,8 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from penstock.readers.origin import ROW_FIELD, with_row_ids
-from penstock.readers.stream import Place, RecordStream
+from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.world import State
 
 SCHEMA = pa.schema([("number", pa.int64()), ("word", pa.string())])
@@ -18,23 +17,15 @@ class ListStream(RecordStream):
 
     def __init__(self, lists: Sequence[Sequence[int]]) -> None:
         self._lists = [list(numbers) for numbers in lists]
-        self._place = Place(0)
+        self._position = StreamPosition(0)
         self.num_given = 0
 
-    @property
-    def schema(self) -> pa.Schema:
-        return SCHEMA.append(ROW_FIELD)
+    schema = SCHEMA.append(ROW_FIELD)
+    order = property(lambda self: {"name": "list"})
+    position = property(lambda self: self._position)
 
-    @property
-    def order(self) -> State:
-        return {"name": "list"}
-
-    @property
-    def place(self) -> Place:
-        return self._place
-
-    def go_to(self, place: Place) -> None:
-        self._place = place
+    def seek(self, position: StreamPosition) -> None:
+        self._position = position
 
     def check_order(self, saved: State) -> None:
         assert saved["name"] == "list"
@@ -43,14 +34,14 @@ class ListStream(RecordStream):
         end = 0
         for numbers in self._lists:
             start, end = end, end + len(numbers)
-            first = max(start, self._place.row)
+            first = max(start, self._position.row)
             if first < end:
-                self._place = self._place.at(end)
+                self._position = self._position.at(end)
                 self.num_given += 1
                 yield self._batch(numbers[first - start :], first)
 
     def _batch(self, numbers: list[int], first_row: int) -> pa.RecordBatch:
-        values = np.asarray(numbers, np.int64) + self._place.epoch * 1000
+        values = np.asarray(numbers, np.int64) + self._position.epoch * 1000
         words = pa.array([f"word {number}" for number in values], pa.string())
         return with_row_ids(
             pa.RecordBatch.from_arrays([pa.array(values), words], schema=SCHEMA), 0, first_row

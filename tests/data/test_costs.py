@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.config.errors import ConfigError, DataError
-from penstock.data.row_cost import CostExpression, SequenceLength, cost_of_expression
+from penstock.config.errors import DataError
+from penstock.data.row_cost import SequenceLength, cost_of_expression
 
 NUMBERS = pa.list_(pa.int64())
 
@@ -39,10 +39,6 @@ def test_a_map_is_as_long_as_it_has_entries() -> None:
     assert lengths([[("a", 1), ("b", 2)], None, []], pa.map_(pa.string(), pa.int64())) == [2, 0, 0]
 
 
-def test_lists_of_one_size() -> None:
-    assert lengths([[1, 2], None, [3, 4]], pa.list_(pa.int64(), 2)) == [2, 0, 2]
-
-
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()], ids=str)
 def test_a_text_has_a_step_more_than_separators(kind: pa.DataType) -> None:
     assert lengths(["3|4;5", "6", "", None, ";"], kind) == [2, 1, 0, 0, 2]
@@ -70,11 +66,6 @@ def test_a_number_has_no_length() -> None:
     )
 
 
-def test_a_missing_column_names_the_nearest() -> None:
-    with pytest.raises(DataError, match=r"there is no column 'clicks'; did you mean 'click'\?"):
-        cost_of_expression("sum_of_lengths(clicks)").check(pa.schema([("click", NUMBERS)]))
-
-
 def test_lengths_are_put_together_row_by_row() -> None:
     batch = pa.RecordBatch.from_pydict({"clicks": [[1, 2], [], [3]], "carts": ["a|b|c", None, "d"]})
     sequences = {"cart_feature": SequenceLength("carts", "|")}
@@ -87,30 +78,18 @@ def test_lengths_are_put_together_row_by_row() -> None:
     assert longest.of(batch).tolist() == [3, 0, 1]
 
 
+EXAMPLE = "write it like sum_of_lengths(clicks, carts)"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("sum_of_length(a)", "there is no function 'sum_of_length'; did you mean 'sum_of_lengths'?"),
-        ("area(a)", "there is no function 'area'; known: max_of_lengths, sum_of_lengths"),
-        ("clicks", "'clicks' is no expression over lengths; write it like sum_of_lengths(clicks, carts)"),
-        (
-            "sum_of_lengths(a) + 1",
-            "'sum_of_lengths(a) + 1' is no expression over lengths; write it like sum_of_lengths(clicks, carts)",
-        ),
-        (
-            "sum_of_lengths(a,)",
-            "'sum_of_lengths(a,)' lacks the name of a sequence; write it like sum_of_lengths(clicks, carts)",
-        ),
-        (
-            "sum_of_lengths()",
-            "'sum_of_lengths()' lacks the name of a sequence; write it like sum_of_lengths(clicks, carts)",
-        ),
+        ("sum_of_lengths(a) + 1", f"'sum_of_lengths(a) + 1' is no expression over lengths; {EXAMPLE}"),
+        ("sum_of_lengths(a,)", f"'sum_of_lengths(a,)' lacks the name of a sequence; {EXAMPLE}"),
         ("sum_of_lengths(a, a)", "'sum_of_lengths(a, a)' names 'a' twice"),
     ],
 )
 def test_an_expression_that_means_nothing(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
-        CostExpression.parse(text)
-    with pytest.raises(ConfigError) as refused:
         cost_of_expression(text)
-    assert str(refused.value) == f"data_config.sample_cost: {problem}"

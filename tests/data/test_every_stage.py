@@ -15,7 +15,7 @@ from penstock.data.prefetch import Prefetch, ReadAhead
 from penstock.data.quality import ShuffleQuality
 from penstock.data.row_cost import ColumnCost, SequenceLength
 from penstock.data.shuffle import Bucketing, Shuffle
-from penstock.readers.blocks import Blocks
+from penstock.readers.order import Blocks
 from penstock.readers.stream import RecordStream, Stream
 from penstock.runtime.budget import Share
 from tests.data.costs import cut_by_cost
@@ -86,15 +86,6 @@ def test_resumes_after_every_batch_over_two_epochs(make: Make) -> None:
 
 
 @each_stage
-def test_a_resumed_stage_can_be_saved_again_at_once(make: Make) -> None:
-    with _opened(make, SIZES) as stage:
-        take(stage, 2)
-        saved = stage.state_dict()
-        stage.load_state_dict(saved)
-        assert stage.state_dict() == saved
-
-
-@each_stage
 def test_leaving_a_loop_and_starting_another_continues(make: Make) -> None:
     with _opened(make, SIZES) as stage:
         assert sorted(flat(take(stage, 1)) + flat(take(stage, 1)) + flat(stage)) == list(range(15))
@@ -135,45 +126,12 @@ def test_every_row_once_and_resume_equals_no_interruption(
     assert sorted(row_ids(expected)) == list(range(sum(sizes)))
 
 
-@settings(max_examples=40)
-@given(
-    sizes=st.lists(st.integers(0, 30), max_size=12),
-    window_rows=st.integers(1, 60),
-    batch_rows=st.integers(1, 60),
-    drop_remainder=st.booleans(),
-    data=st.data(),
-)
-def test_a_chain_gives_full_batches_and_resumes(
-    sizes: list[int], window_rows: int, batch_rows: int, drop_remainder: bool, data: st.DataObject
-) -> None:
-    def chain() -> RecordStream:
-        return RowCut(Shuffle(stream_of_sizes(sizes), window_rows, 3), batch_rows, drop_remainder)
-
-    expected = list(chain())
-    before, after = chain(), chain()
-    taken = take(before, data.draw(st.integers(0, len(expected))))
-    after.load_state_dict(before.state_dict())
-    full, rest = divmod(sum(sizes), batch_rows)
-
-    last = [] if drop_remainder or not rest else [rest]
-    assert [batch.num_rows for batch in expected] == [batch_rows] * full + last
-    assert len(set(row_ids(expected))) == sum(batch.num_rows for batch in expected)
-    assert taken + list(after) == expected
-
-
 @each_stage
 def test_a_place_holds_no_rows(make: Make) -> None:
     """What is saved is small, however much waits in buffers."""
     with _opened(make, [1000] * 3) as stage:
         take(stage, 1)
         assert len(json.dumps(stage.state_dict())) < 300
-
-
-def test_a_chain_over_files_with_a_budget_of_its_own() -> None:
-    share = Share("prefetch", MIB)
-    with Prefetch(RowCut(stream_of_sizes([1000] * 5), 256), share) as stage:
-        assert flat(stage) == list(range(5000))
-    assert share.held_bytes == 0
 
 
 @each_stage

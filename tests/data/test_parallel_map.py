@@ -5,7 +5,6 @@ import os
 import traceback
 from functools import partial
 
-import numpy as np
 import psutil
 import pytest
 from hypothesis import given, settings
@@ -15,7 +14,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.data.parallel_map import ParallelMap
 from penstock.runtime.budget import Share
-from penstock.runtime.worker_process import WorkerError, WorkerStack
+from penstock.runtime.worker_process import WorkerStack
 from tests.data import worker_functions as functions
 from tests.data.streams import stream_of_sizes
 from tests.readers.samples import take
@@ -63,22 +62,6 @@ def over(stage, sizes):
     return stage
 
 
-def test_results_come_with_their_batches():
-    with mapped([3, 2], functions.described, 1) as stage:
-        pairs = list(stage)
-
-    assert [batch for _, batch in pairs] == list(stream_of_sizes([3, 2]))
-    assert [result["doubled"].tolist() for result, _ in pairs] == [[0, 2, 4], [6, 8]]
-    assert [result["backwards"].tolist() for result, _ in pairs] == [[2, 1, 0], [4, 3]]
-    assert [result["words"] for result, _ in pairs] == ["word 0 word 1 word 2", "word 3 word 4"]
-
-
-def test_results_come_in_the_order_of_the_source_whoever_is_done_first(tmp_path):
-    function = partial(functions.first_is_last, str(tmp_path / "second is done"))
-    with mapped([1] * 20, function, 3) as stage:
-        assert results(stage) == [[number] for number in range(20)]
-
-
 @settings(max_examples=20)
 @given(sizes=st.lists(st.integers(0, 40), max_size=8), epoch=st.integers(0, 3), data=st.data())
 def test_any_stop_point_in_any_epoch(numbers, sizes, epoch, data):
@@ -95,13 +78,6 @@ def test_any_stop_point_in_any_epoch(numbers, sizes, epoch, data):
     stage.load_state_dict(saved)
 
     assert taken + results(stage) == expected
-
-
-def test_leaving_a_loop_and_starting_another_continues(numbers):
-    stage = over(numbers, SIZES)
-
-    assert results(stage, 1) + results(stage, 2) + results(stage) == NUMBERS
-    assert list(stage) == []
 
 
 def test_the_same_processes_serve_every_epoch_and_end_with_close():
@@ -131,7 +107,7 @@ def test_closing_keeps_the_position_and_gives_the_memory_back():
     stage.close()
 
     assert share.held_bytes == 0
-    assert source.place.row == 30
+    assert source.position.row == 30
     with stage:
         assert first + results(stage) == [list(range(start, start + 10)) for start in range(0, 300, 10)]
 
@@ -158,14 +134,6 @@ def test_an_error_of_the_function_arrives_in_its_turn_as_what_it_was():
     assert "in bad_seven" in "".join(traceback.format_exception(caught.value))
 
 
-def test_an_error_that_cannot_travel_is_told_in_words():
-    with (
-        mapped([1], functions.raises_unpicklable, 1) as stage,
-        pytest.raises(WorkerError, match=r"^a worker process failed: Unpicklable: onetwo$"),
-    ):
-        list(stage)
-
-
 def test_an_error_of_the_source_comes_after_the_results_before_it():
     source = Failing(stream_of_sizes([2, 2, 2, 2]))
     with ParallelMap(source, functions.numbers_of, 2, Share("workers", MIB)) as stage:
@@ -174,28 +142,6 @@ def test_an_error_of_the_source_comes_after_the_results_before_it():
         with pytest.raises(OSError, match="the disk is gone"):
             next(pairs)
         assert stage.state_dict()["row"] == 4
-
-
-@pytest.mark.parametrize(
-    "function",
-    [lambda batch: batch.num_rows, type("Local", (), {"__call__": lambda self, batch: 1})()],
-    ids=["lambda", "object of a class that no module has"],
-)
-def test_a_function_that_workers_cannot_load(function):
-    with (
-        mapped([1], function, 1) as stage,
-        pytest.raises(
-            WorkerError, match=r"^worker processes cannot load what they should do \(.*must be in a module"
-        ),
-    ):
-        list(stage)
-
-
-def test_nothing_starts_before_it_is_iterated():
-    source = stream_of_sizes([1])
-    stage = ParallelMap(source, functions.same, 1, Share("workers", MIB))
-
-    assert (stage.pids, source.num_given) == ([], 0)
 
 
 def test_a_new_epoch_does_not_wait_for_what_nobody_wants(tmp_path):
@@ -207,9 +153,3 @@ def test_a_new_epoch_does_not_wait_for_what_nobody_wants(tmp_path):
             stage.set_epoch(epoch)
         (tmp_path / "go on").touch()
         assert results(stage) == [[number] for number in range(20)]
-
-
-def test_large_arrays_are_exact():
-    with mapped([5000] * 6, functions.described) as stage:
-        for index, result in enumerate(results(stage)):
-            np.testing.assert_array_equal(result["doubled"], 2 * np.arange(5000 * index, 5000 * (index + 1)))

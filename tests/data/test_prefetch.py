@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.data.prefetch import Prefetch
-from penstock.readers.stream import Place
+from penstock.readers.stream import StreamPosition
 from penstock.runtime.budget import Share
 from tests.data.streams import ListStream, stream_of_sizes
 from tests.readers.samples import flat, take
@@ -42,30 +42,6 @@ def test_the_thread_works_ahead_as_far_as_the_bytes_allow() -> None:
     assert share.held_bytes == 0
 
 
-def test_an_item_larger_than_the_share_passes_alone() -> None:
-    share = Share("prefetch", 5)
-    with Prefetch(stream_of_sizes([10] * 4), share, num_bytes=lambda _: 10) as stage:
-        assert flat(stage) == list(range(40))
-    assert share.peak_bytes == 5
-
-
-def test_items_of_no_size_do_not_queue_without_end() -> None:
-    source = stream_of_sizes([10] * 50)
-    with Prefetch(source, Share("prefetch", 3), num_bytes=lambda _: 0) as stage:
-        next(iter(stage))
-        wait_until(lambda: source.num_given == 5)
-        time.sleep(0.02)
-        assert source.num_given == 5
-
-
-def test_nothing_starts_before_it_is_iterated() -> None:
-    source = stream_of_sizes([1])
-    Prefetch(source, Share("prefetch", 100))
-
-    assert source.num_given == 0
-    assert _threads() == []
-
-
 def test_an_error_arrives_in_its_turn_with_its_traceback() -> None:
     with Prefetch(_Failing([[1], [2], [3], [4]]), Share("prefetch", 1000)) as stage:
         assert flat(take(stage, 2)) == [1, 2]
@@ -88,54 +64,8 @@ def test_closing_early_ends_the_thread_and_keeps_the_place(num_taken: int) -> No
     assert _threads() == []
     assert share.held_bytes == 0
     assert stage.state_dict() == source.state_dict()
-    assert source.place == Place(epoch=0, row=10 * num_taken)
+    assert source.position == StreamPosition(epoch=0, row=10 * num_taken)
     stage.close()
-
-
-def test_a_closed_stage_can_be_iterated_again() -> None:
-    with Prefetch(stream_of_sizes([10] * 5), Share("prefetch", 1000)) as stage:
-        first = flat(take(stage, 2))
-        stage.close()
-        assert first + flat(stage) == list(range(50))
-
-
-def test_the_thread_ends_with_the_epoch() -> None:
-    stage = Prefetch(stream_of_sizes([10] * 5), Share("prefetch", 10_000))
-    list(stage)
-
-    assert _threads() == []
-
-
-def test_a_new_epoch_drops_what_was_made_ahead() -> None:
-    share = Share("prefetch", 10_000)
-    with Prefetch(stream_of_sizes([10] * 5), share) as stage:
-        take(stage, 1)
-        stage.set_epoch(2)
-        assert share.held_bytes == 0
-        assert flat(stage) == list(range(2000, 2050))
-
-
-def test_items_may_be_anything_whose_bytes_are_known() -> None:
-    class Letters:
-        def __init__(self) -> None:
-            self.num_done = 0
-
-        def __iter__(self) -> Iterator[str]:
-            while self.num_done < 3:
-                self.num_done += 1
-                yield "abc"[self.num_done - 1]
-
-        def state_dict(self) -> dict[str, int]:
-            return {"num_done": self.num_done}
-
-        def load_state_dict(self, state: dict[str, int]) -> None:
-            self.num_done = state["num_done"]
-
-        def set_epoch(self, epoch: int) -> None:
-            self.num_done = 0
-
-    with Prefetch(Letters(), Share("prefetch", 10), num_bytes=len) as stage:
-        assert list(stage) == ["a", "b", "c"]
 
 
 def test_what_is_held_of_a_loop_that_was_left_is_given_back() -> None:

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.data.quality import ShuffleQuality, expected_blocks
-from penstock.readers.blocks import Blocks
-from penstock.readers.origin import ROW_COLUMN, ids_of_rows
+from penstock.readers.order import Blocks
+from penstock.readers.stream import ROW_COLUMN, ids_of_rows
 
 NUM_FILES, BLOCK_ROWS, BATCH_ROWS = 4, 500, 256
 BLOCKS = Blocks.of((block // 10, block % 10 * BLOCK_ROWS, BLOCK_ROWS) for block in range(NUM_FILES * 10))
@@ -35,14 +35,6 @@ def in_windows(window_rows: int) -> np.ndarray:
     generator = np.random.default_rng(0)
     windows = np.split(np.arange(NUM_ROWS), range(window_rows, NUM_ROWS, window_rows))
     return np.concatenate([generator.permutation(window) for window in windows])
-
-
-def test_an_ideal_shuffle_scores_one() -> None:
-    found = score(np.random.default_rng(0).permutation(NUM_ROWS))
-
-    assert found["block_coverage"] == pytest.approx(1, abs=0.01)
-    assert found["label_autocorrelation"] == pytest.approx(0, abs=0.02)
-    assert found["batches_looked_at"] == 79
 
 
 @pytest.mark.parametrize(
@@ -78,21 +70,6 @@ def test_expected_blocks_are_those_of_a_draw_without_repeats(num_drawn: int) -> 
     assert expected_blocks(block_rows, num_drawn) == pytest.approx(
         exact, rel=0.05 if num_drawn > 50 else 0.002
     )
-
-
-def test_only_some_batches_are_looked_at() -> None:
-    quality = ShuffleQuality(BLOCKS, every=4)
-    for _ in range(9):
-        quality.see(batch_of(ROW_IDS[:10]))
-
-    assert quality.score()["batches_looked_at"] == 3
-
-
-def test_nothing_is_said_before_the_first_batch() -> None:
-    quality = ShuffleQuality(BLOCKS, every=1)
-    quality.see(batch_of(ROW_IDS[:0]))
-
-    assert quality.score() == {}
 
 
 @pytest.mark.parametrize("labels", [[1, 1, 1], [np.nan, 1, np.nan], [7]], ids=str)

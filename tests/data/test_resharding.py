@@ -14,26 +14,26 @@ from penstock.data.cut import RowCut
 from penstock.data.resharding import read_lengths, state_for
 from penstock.data.row_cost import SequenceLength
 from penstock.data.shuffle import Bucketing, Shuffle
-from penstock.readers.blocks import Shard
-from penstock.readers.reading import read_blocks
+from penstock.readers.order import Shard
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ScannedFiles
 from penstock.readers.stream import RecordStream
-from penstock.readers.survey import Survey
 from penstock.runtime.budget import Share
-from tests.readers.samples import flat, survey_path, take, write_parquet
+from tests.readers.samples import flat, scan_path, take, write_parquet
 
 BY_LENGTH = Bucketing(SequenceLength("list"), 3)
 
 
 def stream(
-    survey: Survey,
+    scanned: ScannedFiles,
     shard: Shard,
     window_rows: int | None,
     batch_rows: int,
     bucketing: Bucketing | None = None,
 ) -> RecordStream:
     """What a rank reads: its shard, shuffled when asked for, in batches."""
-    rows: RecordStream = read_blocks(
-        survey, Share("reader", MIB), seed=None if window_rows is None else 3, shard=shard
+    rows: RecordStream = BlockStream(
+        scanned, Share("reader", MIB), seed=None if window_rows is None else 3, shard=shard
     )
     if window_rows is not None:
         rows = Shuffle(rows, window_rows, seed=3, bucketing=bucketing)
@@ -41,17 +41,17 @@ def stream(
 
 
 def go_on(
-    survey: Survey,
+    scanned: ScannedFiles,
     states: list[dict],
     count: int,
     window_rows: int | None,
     bucketing: Bucketing | None = None,
 ) -> list[RecordStream]:
-    """As many streams as there are shards now, each at its place."""
-    streams = [stream(survey, Shard(index, count), window_rows, 3, bucketing) for index in range(count)]
-    lengths = None if bucketing is None else read_lengths(survey, Share("lengths", MIB), bucketing)
+    """As many streams as there are shards now, each at its position."""
+    streams = [stream(scanned, Shard(index, count), window_rows, 3, bucketing) for index in range(count)]
+    lengths = None if bucketing is None else read_lengths(scanned, Share("lengths", MIB), bucketing)
     for index, resumed in enumerate(streams):
-        resumed.load_state_dict(state_for(states, survey.blocks, Shard(index, count), lengths))
+        resumed.load_state_dict(state_for(states, scanned.blocks, Shard(index, count), lengths))
     return streams
 
 
@@ -77,9 +77,9 @@ def test_every_row_once_whatever_the_numbers_of_shards_and_the_stops(
     bucketing: Bucketing | None,
     data: st.DataObject,
 ) -> None:
-    survey = survey_path(write_parquet(tmp_path_factory.mktemp("data"), rows_per_file))
+    scanned = scan_path(write_parquet(tmp_path_factory.mktemp("data"), rows_per_file))
     streams = [
-        stream(survey, Shard(index, counts[0]), window_rows, 3, bucketing) for index in range(counts[0])
+        stream(scanned, Shard(index, counts[0]), window_rows, 3, bucketing) for index in range(counts[0])
     ]
     for each in streams:
         each.set_epoch(epoch)
@@ -87,7 +87,7 @@ def test_every_row_once_whatever_the_numbers_of_shards_and_the_stops(
     for count in counts[1:]:
         for each in streams:
             seen += flat(take(each, data.draw(st.integers(0, 4))))
-        streams = go_on(survey, saved(streams), count, window_rows, bucketing)
+        streams = go_on(scanned, saved(streams), count, window_rows, bucketing)
     for each in streams:
         seen += flat(each)
 
@@ -95,94 +95,50 @@ def test_every_row_once_whatever_the_numbers_of_shards_and_the_stops(
 
 
 def test_the_same_number_of_shards_goes_on_batch_for_batch(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50, 30]))
-    undisturbed = [stream(survey, Shard(index, 2), 16, 3) for index in range(2)]
+    scanned = scan_path(write_parquet(tmp_path, [50, 30]))
+    undisturbed = [stream(scanned, Shard(index, 2), 16, 3) for index in range(2)]
     expected = [list(each)[4:] for each in undisturbed]
-    streams = [stream(survey, Shard(index, 2), 16, 3) for index in range(2)]
+    streams = [stream(scanned, Shard(index, 2), 16, 3) for index in range(2)]
     for each in streams:
         take(each, 4)
 
-    resumed = go_on(survey, saved(streams), 2, 16)
+    resumed = go_on(scanned, saved(streams), 2, 16)
     assert [list(each) for each in resumed] == expected
 
 
-def test_the_next_epoch_has_all_rows_again(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    streams = [stream(survey, Shard(index, 2), 16, 3) for index in range(2)]
-    for each in streams:
-        take(each, 2)
-    resumed = go_on(survey, saved(streams), 3, 16)
-    for each in resumed:
-        each.set_epoch(1)
-
-    assert sorted(number for each in resumed for number in flat(each)) == list(range(50))
+NOT_POSITIONS = "what was given is no position: it must be what state_dict gave on each shard"
 
 
-def test_rows_brought_together_by_length_need_their_lengths(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    streams = [stream(survey, Shard(index, 2), 16, 3, BY_LENGTH) for index in range(2)]
-    take(streams[0], 1)
+@pytest.mark.parametrize(
+    ("shards", "problem"),
+    [
+        (
+            [Shard(0, 3), Shard(2, 3)],
+            "the positions of all shards are needed together, each once; missing: shard 1 of 3",
+        ),
+        (
+            [Shard(0, 4), Shard(2, 4), Shard(0, 4)],
+            (
+                "the positions of all shards are needed together, each once; given more than once: shard 0 of 4; "
+                "missing: shards 1, 3 of 4"
+            ),
+        ),
+        (
+            [Shard(0, 3), Shard(1, 2)],
+            "the positions are of runs on different numbers of shards: 0 of 3, 1 of 2; load those of one checkpoint",
+        ),
+        ([], NOT_POSITIONS),
+        ([None], NOT_POSITIONS),
+        ([{"order": {}}], NOT_POSITIONS),
+    ],
+    ids=str,
+)
+def test_positions_that_do_not_belong_together(tmp_path: Path, shards: list[Any], problem: str) -> None:
+    scanned = scan_path(write_parquet(tmp_path, [50]))
+    states = [
+        stream(scanned, each, 16, 3).state_dict() if isinstance(each, Shard) else each for each in shards
+    ]
 
-    with pytest.raises(ValueError, match="read_lengths is needed to tell which are done"):
-        state_for(saved(streams), survey.blocks, Shard(0, 1))
-
-
-def test_a_shard_that_is_missing(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    states = saved([stream(survey, Shard(index, 3), 16, 3) for index in (0, 2)])
-
-    assert refusal(states, survey) == (
-        "the positions of all shards are needed together, each once; missing: shard 1 of 3"
-    )
-
-
-def test_a_shard_that_is_given_twice(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    states = saved([stream(survey, Shard(index, 4), 16, 3) for index in (0, 2, 0)])
-
-    assert refusal(states, survey) == (
-        "the positions of all shards are needed together, each once; given more than once: shard 0 of 4; "
-        "missing: shards 1, 3 of 4"
-    )
-
-
-def test_shards_of_different_runs(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    states = saved([stream(survey, shard, 16, 3) for shard in (Shard(0, 3), Shard(1, 2))])
-
-    assert refusal(states, survey) == (
-        "the positions are of runs on different numbers of shards: 0 of 3, 1 of 2; load those of one checkpoint"
-    )
-
-
-@pytest.mark.parametrize("states", [[], [None], ["epoch"], [{"order": None}], [{"order": {}}]], ids=str)
-def test_what_is_no_position(tmp_path: Path, states: list[Any]) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-
-    assert refusal(states, survey) == (
-        "what was given is no position: it must be what state_dict gave on each shard"
-    )
-
-
-def refusal(states: list[Any], survey: Survey) -> str:
-    """What is told to one shard of two that goes on from these positions."""
     with pytest.raises(CheckpointError) as told:
-        state_for(states, survey.blocks, Shard(0, 2))
-    return str(told.value)
-
-
-def test_places_of_different_epochs(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    streams = [stream(survey, Shard(index, 2), 16, 3) for index in range(2)]
-    streams[1].set_epoch(1)
-
-    with pytest.raises(CheckpointError, match="positions are of different moments"):
-        state_for(saved(streams), survey.blocks, Shard(0, 1))
-
-
-def test_one_shard_cannot_take_the_place_of_another(tmp_path: Path) -> None:
-    survey = survey_path(write_parquet(tmp_path, [50]))
-    state = stream(survey, Shard(0, 2), None, 3).state_dict()
-
-    with pytest.raises(CheckpointError, match=r"is of shard 0 of 2, this is shard 1 of 2"):
-        stream(survey, Shard(1, 2), None, 3).load_state_dict(state)
+        state_for(states, scanned.blocks, Shard(0, 2))
+    assert str(told.value) == problem

@@ -61,30 +61,6 @@ def test_rows_come_out_in_the_wanted_order_window_after_window(
         rest.validate(full=True)
 
 
-def test_rows_that_were_given_out_stay_as_they_are() -> None:
-    def window(first: int) -> list[pa.RecordBatch]:
-        return [pa.RecordBatch.from_pydict({"x": np.arange(first, first + 4)})]
-
-    store = RowStore(pa.schema([("x", pa.int64())]), 4)
-    store.fill(window(0))
-    given_out = store.rows(0, 4)
-    store.fill(window(100))
-    store.permute(np.array([3, 2, 1, 0]))
-
-    assert given_out.column("x").to_pylist() == [0, 1, 2, 3]
-    assert store.rows(0, 4).column("x").to_pylist() == [103, 102, 101, 100]
-
-
-def test_room_that_somebody_has_views_of_is_left_to_them() -> None:
-    store = RowStore(pa.schema([("x", pa.int64())]), 4)
-    store.fill([pa.RecordBatch.from_pydict({"x": np.arange(4)})])
-    views, copied = store.rows(0, 3, as_views=True), store.rows(3, 4, as_views=True)
-    store.fill([pa.RecordBatch.from_pydict({"x": np.arange(100, 104)})])
-
-    assert views.column("x").to_pylist() == [0, 1, 2]
-    assert copied.column("x").to_pylist() == [3]
-
-
 @pytest.mark.parametrize("as_views", [True, False])
 def test_room_is_used_again_when_nobody_has_views_of_it(as_views: bool) -> None:
     store = RowStore(pa.schema([("x", pa.int64())]), 4)
@@ -107,14 +83,6 @@ def test_room_is_made_once() -> None:
 
     assert len(rooms) == 3  # two columns, and one to spare
     assert store.num_bytes == 3 * 8000
-
-
-def test_a_column_of_nothing_but_nulls() -> None:
-    store = RowStore(pa.schema([("nothing", pa.null())]), 4)
-    store.fill([pa.RecordBatch.from_pydict({"nothing": pa.nulls(2)})] * 2)
-    store.permute(np.array([3, 2, 1, 0]))
-
-    assert store.rows(0, 4).column("nothing").null_count == 4
 
 
 def test_a_dictionary_that_pieces_share_is_not_counted_for_each() -> None:

@@ -1,18 +1,11 @@
 """Batches of a number of rows."""
 
 import pyarrow as pa
-import pytest
 
 from penstock.data.cut import RowCut
 from penstock.data.stage import join
 from tests.data.streams import stream_of, stream_of_sizes
 from tests.readers.samples import numbers
-
-
-def test_rows_are_joined_and_cut() -> None:
-    stream = RowCut(stream_of([1, 2, 3], [4], [5, 6]), num_rows=2)
-
-    assert numbers(stream) == [[1, 2], [3, 4], [5, 6]]
 
 
 def test_the_last_batch_is_short_or_dropped() -> None:
@@ -42,8 +35,3 @@ def test_dictionaries_are_unified() -> None:
     )
 
     assert join([first, second]).column("word").to_pylist() == ["a", "b", "c", "a"]
-
-
-def test_a_batch_needs_a_row() -> None:
-    with pytest.raises(ValueError, match="a batch needs at least one row, not 0"):
-        RowCut(stream_of([1]), 0)

@@ -1,6 +1,5 @@
 """Mixing rows in windows."""
 
-import numpy as np
 import pytest
 
 from penstock.config.errors import BudgetExceeded, CheckpointError
@@ -26,18 +25,6 @@ def test_the_order_follows_from_seed_and_epoch_not_from_the_batches_of_the_sourc
 
     assert order([100], 1, 0) == order([1, 99], 1, 0)
     assert len({tuple(order([100], seed, epoch)) for seed in (-1, 1, 2) for epoch in (0, 1)}) == 6
-
-
-def test_windows_are_permuted_each_in_its_own_way() -> None:
-    mixed = np.array(flat(Shuffle(stream_of_sizes([100]), 50, seed=1)))
-
-    assert (mixed[:50] != mixed[50:] - 50).any()
-
-
-def test_a_row_stays_whole() -> None:
-    for batch in Shuffle(stream_of_sizes([10, 20]), 30, seed=1):
-        words = [f"word {number}" for number in batch.column("number").to_pylist()]
-        assert batch.column("word").to_pylist() == words
 
 
 def test_only_one_window_is_read_ahead() -> None:
@@ -86,12 +73,6 @@ def test_an_iterator_that_is_left_alone_does_not_block_the_next() -> None:
     assert sorted(flat(stage)) == list(range(40))
     assert share.held_bytes == 0
     del abandoned
-
-
-def test_pieces_are_whole_batches() -> None:
-    pieces = list(Shuffle(stream_of_sizes([5000]), 5000, seed=1, batch_rows=300))
-
-    assert [piece.num_rows for piece in pieces] == [900] * 5 + [500]
 
 
 def test_a_consumer_that_lets_go_of_batches_gets_views_of_the_window() -> None:

@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,59 +12,19 @@ import pyarrow as pa
 from penstock.config.errors import DataError
 
 
-def described(batch: pa.RecordBatch) -> dict[str, Any]:
-    """An array that is new, one that is a view of the batch, one that is strided, one that repeats, and a text."""
-    numbers = batch.column("number").to_numpy()
-    return {
-        "doubled": numbers * 2,
-        "numbers": numbers,
-        "backwards": numbers[::-1],
-        "ones": np.broadcast_to(np.ones(1, np.int32), len(numbers)),
-        "words": " ".join(batch.column("word").to_pylist()),
-    }
-
-
-def same(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch
-
-
 def numbers_of(batch: pa.RecordBatch) -> list[int]:
     found: list[int] = batch.column("number").to_pylist()
     return found
-
-
-def first_is_last(path: str, batch: pa.RecordBatch) -> list[int]:
-    """Batch 0 is done only after batch 1."""
-    first = numbers_of(batch)[0]
-    if first == 0:
-        wait_for(path)
-    if first == 1:
-        Path(path).touch()
-    return numbers_of(batch)
 
 
 def process_of(batch: pa.RecordBatch) -> int:
     return os.getpid()
 
 
-def larger(batch: pa.RecordBatch) -> np.ndarray:
-    """A result of 100,000 bytes for each row."""
-    return np.full(batch.num_rows * 100_000, batch.num_rows, np.uint8)
-
-
 def bad_seven(batch: pa.RecordBatch) -> list[int]:
     if 7 in numbers_of(batch):
         raise DataError.at("is bad", file="a.parquet", row=7, column="number", value=7)
     return numbers_of(batch)
-
-
-class Unpicklable(Exception):
-    def __init__(self, first: str, second: str) -> None:
-        super().__init__(first + second)
-
-
-def raises_unpicklable(batch: pa.RecordBatch) -> list[int]:
-    raise Unpicklable("one", "two")
 
 
 def _hits(batch: pa.RecordBatch, number: int) -> bool:

@@ -19,18 +19,15 @@ def test_one_process_needs_no_port_and_leaves_nothing_open():
     assert not dist.is_initialized()
 
 
-def test_the_group_is_closed_when_the_run_fails():
-    with pytest.raises(ZeroDivisionError), process_group(World()):
-        raise ZeroDivisionError
-
-    assert not dist.is_initialized()
-
-
-def test_a_group_that_is_open_already_is_used_and_left_open():
+def test_an_open_group_is_used_and_the_own_one_is_closed_when_the_run_fails():
     with process_group(World()):
         with process_group(World()):
             pass
         assert dist.is_initialized()
+    with pytest.raises(ZeroDivisionError), process_group(World()):
+        raise ZeroDivisionError
+
+    assert not dist.is_initialized()
 
 
 def test_a_group_of_another_size_is_refused():

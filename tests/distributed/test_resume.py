@@ -44,16 +44,6 @@ def assert_equal(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) 
         assert torch.equal(tensor, right[name]), name
 
 
-def test_a_checkpoint_before_the_first_step_loads(tmp_path):
-    start = Training.start("adagrad", "adam")
-    CheckpointStore(tmp_path).save(0, training_state(start.model, start.optimizer), {})
-    again = Training.start("adagrad", "adam")
-
-    load_training_state(CheckpointStore(tmp_path).latest(), again.model, again.optimizer)
-
-    assert again.run(range(2)) == start.run(range(2))
-
-
 def test_names_say_what_a_tensor_is():
     training = Training.start("rowwise_adagrad", "adam")
     training.run(range(1))
@@ -67,39 +57,47 @@ def test_names_say_what_a_tensor_is():
     assert not any("never_used" in name for name in training.state() if name.startswith("dense_optimizer"))
 
 
-def test_an_unsharded_model_takes_the_model_out_of_a_training_checkpoint(tmp_path):
+def saved_after(num_steps, directory):
     training = Training.start("adagrad", "adam")
-    training.run(range(3))
-    CheckpointStore(tmp_path).save(3, training_state(training.model, training.optimizer), {})
-    plain = SmallModel()
+    training.run(range(num_steps))
+    store = CheckpointStore(directory)
+    store.save(num_steps, training_state(training.model, training.optimizer), {})
+    return training, store.latest()
 
-    difference = load_model_state(CheckpointStore(tmp_path).latest(), plain)
 
-    ids, _ = batch(9)
-    assert not difference
+def test_an_unsharded_model_takes_the_model_out_of_a_training_checkpoint(tmp_path):
+    training, checkpoint = saved_after(3, tmp_path)
+    plain, (ids, _) = SmallModel(), batch(9)
+
+    assert not load_model_state(checkpoint, plain)
     assert torch.allclose(plain.eval()(ids), training.model.eval()(ids))
 
 
 def test_another_optimizer_than_before_is_refused_by_name(tmp_path):
-    training = Training.start("adagrad", "adam")
-    training.run(range(1))
-    CheckpointStore(tmp_path).save(1, training_state(training.model, training.optimizer), {})
+    _, checkpoint = saved_after(1, tmp_path)
     other = Training.start("sgd", "adam")
 
     with pytest.raises(
         CheckpointError, match=r"only in the checkpoint: sparse_optimizer\.tables\.embedding_bags"
     ):
-        load_training_state(CheckpointStore(tmp_path).latest(), other.model, other.optimizer)
+        load_training_state(checkpoint, other.model, other.optimizer)
 
 
 def test_loading_state_does_not_move_parameters_or_rates(tmp_path):
-    training = Training.start("adagrad", "adam")
-    training.run(range(2))
-    CheckpointStore(tmp_path).save(2, training_state(training.model, training.optimizer), {})
+    _, checkpoint = saved_after(2, tmp_path)
     loaded = Training.start("adagrad", "adam")
 
-    load_training_state(CheckpointStore(tmp_path).latest(), loaded.model, loaded.optimizer)
+    load_training_state(checkpoint, loaded.model, loaded.optimizer)
 
     assert [group["lr"] for group in loaded.optimizer.param_groups] == [0.01]
     assert all(parameter.grad is None for parameter in loaded.optimizer.params.values())
     assert torch.equal(loaded.model.module.never_used, torch.ones(2))
+
+
+def test_a_checkpoint_before_the_first_step_loads(tmp_path):
+    start, checkpoint = saved_after(0, tmp_path)
+    again = Training.start("adagrad", "adam")
+
+    load_training_state(checkpoint, again.model, again.optimizer)
+
+    assert again.run(range(2)) == start.run(range(2))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,62 +17,27 @@ from tests.cli.desk import messages_left_as_they_were
 
 pytest.register_assert_rewrite("tests.end_to_end.wrong_input.mistake")  # before a test imports it
 
-SMALL_RUN = {
-    "data_config": {
-        "batch_size": 512,
-        "fg_mode": "FG_NORMAL",
-        "label_fields": ["click"],
-        "shuffle": True,
-        "shuffle_buffer": "1MiB",
-    },
-    "feature_configs": [
-        {
-            "id_feature": {
-                "feature_name": "user_id",
-                "expression": "user:user_id",
-                "num_buckets": 10000,
-                "embedding_dim": 8,
-            }
-        },
-        {
-            "id_feature": {
-                "feature_name": "item_id",
-                "expression": "item:item_id",
-                "num_buckets": 5000,
-                "embedding_dim": 8,
-            }
-        },
-        {
-            "id_feature": {
-                "feature_name": "category",
-                "expression": "item:category",
-                "hash_bucket_size": 64,
-                "embedding_dim": 8,
-            }
-        },
-        {"raw_feature": {"feature_name": "price", "expression": "item:price", "default_value": "10"}},
-    ],
-    "model_config": {
-        "feature_groups": [
-            {"group_name": "wide", "group_type": "WIDE", "feature_names": ["user_id", "item_id", "category"]},
-            {
-                "group_name": "deep",
-                "group_type": "DEEP",
-                "feature_names": ["user_id", "item_id", "category", "price"],
-            },
-        ],
-        "deepfm": {"deep": {"hidden_units": [16], "dropout_ratio": [0.1]}},
-        "losses": [{"binary_cross_entropy": {}}],
-        "metrics": [{"auc": {}}, {"log_loss": {}}],
-    },
-    "train_config": {
-        "num_epochs": 2,
-        "save_checkpoints_steps": 10,
-        "log_step_count_steps": 5,
-        "sparse_optimizer": {"adagrad_optimizer": {"lr": 0.05}},
-        "dense_optimizer": {"adam_optimizer": {"lr": 0.001}},
-    },
-}
+SMALL_RUN: dict[str, Any] = yaml.safe_load("""
+data_config: {batch_size: 512, fg_mode: FG_NORMAL, label_fields: [click], shuffle: true, shuffle_buffer: 1MiB}
+feature_configs:
+  - id_feature: {feature_name: user_id, expression: "user:user_id", num_buckets: 10000, embedding_dim: 8}
+  - id_feature: {feature_name: item_id, expression: "item:item_id", num_buckets: 5000, embedding_dim: 8}
+  - id_feature: {feature_name: category, expression: "item:category", hash_bucket_size: 64, embedding_dim: 8}
+  - raw_feature: {feature_name: price, expression: "item:price", default_value: "10"}
+model_config:
+  feature_groups:
+    - {group_name: wide, group_type: WIDE, feature_names: [user_id, item_id, category]}
+    - {group_name: deep, group_type: DEEP, feature_names: [user_id, item_id, category, price]}
+  deepfm: {deep: {hidden_units: [16], dropout_ratio: [0.1]}}
+  losses: [{binary_cross_entropy: {}}]
+  metrics: [{auc: {}}, {log_loss: {}}]
+train_config:
+  num_epochs: 2
+  save_checkpoints_steps: 10
+  log_step_count_steps: 5
+  sparse_optimizer: {adagrad_optimizer: {lr: 0.05}}
+  dense_optimizer: {adam_optimizer: {lr: 0.001}}
+""")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from tests.end_to_end.conftest import SMALL_RUN
 
 STOP = "PENSTOCK_TEST_STOP"
-TRAIN_CONFIG: dict[str, Any] = SMALL_RUN["train_config"]  # type: ignore[assignment]
+TRAIN_CONFIG: dict[str, Any] = SMALL_RUN["train_config"]
 STOPPABLE: dict[str, Any] = {
     **TRAIN_CONFIG,
     "dense_optimizer": {

@@ -37,37 +37,35 @@ def bad_rows(place):
     return sorted((entry["row"], entry["column"], entry["value"]) for entry in map(json.loads, lines))
 
 
-def test_a_bad_row_stops_the_run_unless_told_otherwise(place):
-    done = place.penstock("train", "run.yaml")
-
-    assert done.code == 1
-    assert "part-00001.parquet: row" in done.err
-
-
-def test_bad_rows_are_written_aside_once_and_the_run_goes_on(place):
-    done = place.penstock("train", "run.yaml", *QUARANTINE, "--set", "train_config.num_epochs=2")
-
-    assert done.code == 0, done.err
-    assert bad_rows(place) == [(7, "user_id", 99_999), (8, "user_id", -1), (100, "click", 5)]
-    last = json.loads((place.folder / "run" / "log.jsonl").read_text().splitlines()[-1])
-    assert last["rows"] == 2 * (18_000 - 3)
-
-
-def test_eval_tells_how_many_rows_it_left_out(place):
-    trained = place.penstock("train", "run.yaml", *QUARANTINE)
+def test_bad_rows_are_written_aside_once_by_training_and_by_evaluation(place):
     path = "clicks/train/part-00001.parquet"
-
-    done = place.penstock(
+    done = place.penstock("train", "run.yaml", *QUARANTINE)
+    evaluated = place.penstock(
         "eval", "run.yaml", *QUARANTINE, "--eval_input_path", path, "--eval_result_filename", "result.json"
     )
 
-    assert (trained.code, done.code) == (0, 0), done.err
+    assert (done.code, evaluated.code) == (0, 0), done.err + evaluated.err
+    assert bad_rows(place) == [(7, "user_id", 99_999), (8, "user_id", -1), (100, "click", 5)]
+    last = json.loads((place.folder / "run" / "log.jsonl").read_text().splitlines()[-1])
+    assert last["rows"] == 2 * (18_000 - 3)
     assert (
-        "bad rows    3 rows left out as unusable; see run/data/eval/bad_rows.jsonl" in done.out.splitlines()
+        "bad rows    3 rows left out as unusable; see run/data/eval/bad_rows.jsonl"
+        in evaluated.out.splitlines()
     )
     result = json.loads((place.folder / "run" / "result.json").read_text())
     assert (result["rows"], result["num_bad_rows"]) == (6_000 - 3, 3)
     assert result["bad_rows"] == "run/data/eval/bad_rows.jsonl"
+
+
+@pytest.mark.slow
+def test_workers_set_the_same_rows_aside(place):
+    plain = place.penstock("train", "run.yaml", *QUARANTINE)
+    expected, found = losses(place), bad_rows(place)
+    shutil.rmtree(place.folder / "run")
+    done = place.penstock("train", "run.yaml", *QUARANTINE, "--set", "data_config.num_workers=2")
+
+    assert plain.code == done.code == 0, done.err
+    assert (losses(place), bad_rows(place)) == (expected, found)
 
 
 def test_more_bad_rows_than_allowed_stop_the_run(place):
@@ -78,16 +76,6 @@ def test_more_bad_rows_than_allowed_stop_the_run(place):
         "with it 3 rows cannot be used, more than data_config.bad_rows_limit (2); see run/data/train"
         in (done.err.splitlines()[-1])
     )
-
-
-def test_workers_set_the_same_rows_aside(place):
-    plain = place.penstock("train", "run.yaml", *QUARANTINE)
-    expected, found = losses(place), bad_rows(place)
-    shutil.rmtree(place.folder / "run")
-    done = place.penstock("train", "run.yaml", *QUARANTINE, "--set", "data_config.num_workers=2")
-
-    assert plain.code == done.code == 0, done.err
-    assert (losses(place), bad_rows(place)) == (expected, found)
 
 
 def test_records_of_csv_that_cannot_be_read(sample_clicks, tmp_path):

@@ -107,60 +107,59 @@ def test_an_installed_package_gives_names_by_entry_points(desk, monkeypatch):
     assert "brier 0." in done.stdout + done.stderr
 
 
+AUC, ADAM = "{auc: {}}", "adam_optimizer: {lr: 0.1}"
+METRIC = "model_config.metrics[0].custom_metric: "
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        pytest.param(
-            "{auc: {}}",
+        (
+            AUC,
             '{custom_metric: {place: "own_part:Brier"}}',
-            "model_config.metrics[0].custom_metric: custom_metric 'own_part:Brier': there is no module 'own_part'; "
-            "is its folder on PYTHONPATH?",
-            id="no such module",
+            f"{METRIC}custom_metric 'own_part:Brier': there is no module 'own_part'; is its folder on PYTHONPATH?",
         ),
-        pytest.param(
-            "{auc: {}}",
+        (
+            AUC,
             '{custom_metric: {place: "own_parts:Brierr"}}',
-            (
-                "model_config.metrics[0].custom_metric: custom_metric 'own_parts:Brierr': 'own_parts' has no 'Brierr'; "
-                "did you mean 'Brier'?"
-            ),
-            id="no such attribute",
+            f"{METRIC}custom_metric 'own_parts:Brierr': 'own_parts' has no 'Brierr'; did you mean 'Brier'?",
         ),
-        pytest.param(
-            "{auc: {}}",
+        (
+            AUC,
             '{custom_metric: {place: "own_parts:Brier", options: {powr: 2}}}',
-            "model_config.metrics[0].custom_metric: custom_metric 'own_parts:Brier': cannot be made with its options: "
-            "Brier.__init__() got an unexpected keyword argument 'powr'",
-            id="no such option",
+            (
+                f"{METRIC}custom_metric 'own_parts:Brier': cannot be made with its options: "
+                "Brier.__init__() got an unexpected keyword argument 'powr'"
+            ),
         ),
-        pytest.param(
-            "{auc: {}}",
+        (
+            AUC,
             '{custom_metric: {place: "own_parts:Brier", reads: y}}',
-            "model_config.metrics[0].custom_metric: 'custom_metric' needs the prediction y; "
-            "this model gives logits, probs",
-            id="a prediction that the model does not give",
+            f"{METRIC}'custom_metric' needs the prediction y; this model gives logits, probs",
         ),
-        pytest.param(
-            "{auc: {}}",
+        (
+            AUC,
             '{custom_metric: {place: "builtins:dict"}}',
-            "model_config.metrics[0].custom_metric: custom_metric 'builtins:dict': has no merge, compute, reset, "
-            "state_dict, load_state_dict, undefined_because, num_left_out; "
-            "penstock.metrics.sums.RowMean has all but the number of a row",
-            id="no metric",
+            (
+                f"{METRIC}custom_metric 'builtins:dict': has no merge, compute, reset, state_dict, load_state_dict, "
+                "undefined_because, num_left_out; penstock.metrics.sums.RowMean has all but the number of a row"
+            ),
         ),
-        pytest.param(
-            "adam_optimizer: {lr: 0.1}",
+        (
+            ADAM,
             "custom_optimizer: {place: nadam}",
-            "train_config.dense_optimizer.custom_optimizer: custom_optimizer 'nadam': is no entry point of the group "
-            'penstock.optimizers (there: none); a place is written "package.module:attribute"',
-            id="no such entry point",
+            (
+                "train_config.dense_optimizer.custom_optimizer: custom_optimizer 'nadam': is no entry point of the "
+                'group penstock.optimizers (there: none); a place is written "package.module:attribute"'
+            ),
         ),
-        pytest.param(
-            "adam_optimizer: {lr: 0.1}",
+        (
+            ADAM,
             'adam_optimizer: {lr: 0.1}, custom_learning_rate: {place: "math:pi"}',
-            "custom_learning_rate 'math:pi': is 3.141592653589793; "
-            "name a class or function that makes the learning_rate",
-            id="nothing that can be called",
+            (
+                "custom_learning_rate 'math:pi': is 3.141592653589793; "
+                "name a class or function that makes the learning_rate"
+            ),
         ),
     ],
 )
@@ -203,27 +202,24 @@ class State(Brier):
 """
 
 
-@pytest.mark.parametrize("command", ["check", "train"])
 @pytest.mark.parametrize(
-    ("name", "problem", "metrics", "end"),
+    ("command", "name", "problem", "metrics"),
     [
-        ("Update", "NameError: name 'pred' is not defined", "metrics", "}]"),
-        ("Compute", "AttributeError: 'Compute' object has no attribute 'totl'", "metrics", "}]"),
-        ("Update", "NameError: name 'pred' is not defined", "train_metrics", ", decay_step: 9}]"),
-        ("Compute", "AttributeError: 'Compute' object has no attribute 'totl'", "train_metrics", "}]"),
-        ("State", "AttributeError: 'State' object has no attribute 'totl'", "train_metrics", "}]"),
+        ("train", "Update", "NameError: name 'pred' is not defined", "metrics"),
+        ("check", "Compute", "AttributeError: 'Compute' object has no attribute 'totl'", "metrics"),
+        ("check", "Update", "NameError: name 'pred' is not defined", "train_metrics"),
+        ("train", "Compute", "AttributeError: 'Compute' object has no attribute 'totl'", "train_metrics"),
+        ("check", "State", "AttributeError: 'State' object has no attribute 'totl'", "train_metrics"),
     ],
 )
-def test_a_typo_in_a_metric_is_told_by_check_as_by_train(
-    desk, monkeypatch, command, name, problem, metrics, end
-):
+def test_a_typo_in_a_metric_is_told_by_check_as_by_train(desk, monkeypatch, command, name, problem, metrics):
     (desk.folder / "typo.py").write_text(METRICS_WITH_A_TYPO)
     monkeypatch.syspath_prepend(str(desk.folder))
     monkeypatch.delitem(sys.modules, "typo", raising=False)
     desk.write_run(
         (
             "  metrics: [{auc: {}}]\n",
-            f'  {metrics}: [{{custom_metric: {{place: "typo:{name}", name: typo}}{end}\n',
+            f'  {metrics}: [{{custom_metric: {{place: "typo:{name}", name: typo}}}}]\n',
         ),
         ("  num_epochs: 1\n", "  num_epochs: 1\n  log_step_count_steps: 1\n"),
     )

@@ -35,7 +35,7 @@ def _place(folder: Path, data: str, suffix: str, **changes: object) -> Workplace
     return place
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("suffix", [pytest.param("csv", marks=pytest.mark.slow), "parquet"])
 def test_a_run_from_a_store_is_the_run_from_a_disk(
     suffix: str, object_store: "ObjectStore", tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.end_to_end.conftest import SMALL_RUN, Workplace, write_run
 
-TRAIN_CONFIG: dict[str, Any] = {**SMALL_RUN["train_config"], "num_epochs": 1}  # type: ignore[dict-item]
+TRAIN_CONFIG: dict[str, Any] = {**SMALL_RUN["train_config"], "num_epochs": 1}
 
 
 def scalars(folder: Path, tag: str) -> list[int]:

@@ -162,8 +162,7 @@ def test_the_step_that_a_run_went_back_to_is_seen_in_its_charts(
     assert visit.complaints == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [WIDE, PHONE])
+@pytest.mark.parametrize(("width", "scheme"), [(WIDE, "light"), (PHONE, "dark")])
 def test_nothing_is_wider_than_the_screen(visit: Visit, tmp_path: Path, width: int, scheme: str) -> None:
     one, two = (write_profile(write_run(tmp_path / name)) for name in ("one", "two"))
 

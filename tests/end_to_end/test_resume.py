@@ -1,6 +1,5 @@
 """Stopping and going on: the same bytes as a run that was never interrupted."""
 
-import json
 import signal
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from tests.end_to_end.conftest import Workplace, write_run
 from tests.end_to_end.runs import evaluations, losses, parameters, start
-from tests.end_to_end.stopping_rate import STOPPABLE, TRAIN_CONFIG, stop_after
+from tests.end_to_end.stopping_rate import STOPPABLE, stop_after
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +52,7 @@ def test_stopped_by_ctrl_c_and_continued(whole, stoppable, monkeypatch):
     assert_same(stoppable, whole)
 
 
+@pytest.mark.slow
 def test_killed_and_continued(whole, stoppable):
     process = start(stoppable, "train", "run.yaml", environment=stop_after(24, signal.SIGKILL))
     _, told = process.communicate(timeout=300)
@@ -63,37 +63,3 @@ def test_killed_and_continued(whole, stoppable):
     assert done.code == 0, done.err
     assert "continuing from run/checkpoints/step-20" in done.err
     assert_same(stoppable, whole)
-
-
-def test_continuing_without_a_checkpoint_starts_at_step_0_and_says_so(workplace):
-    done = workplace.penstock("train", "run.yaml", "--resume", "--set", "train_config.num_epochs=1")
-
-    assert done.code == 0, done.err
-    assert "no whole checkpoint in run/checkpoints; starting at step 0" in done.err
-
-
-def test_continuing_with_other_data_is_refused(workplace):
-    begun = write_run(workplace.run_file, workplace.data, train_config={**TRAIN_CONFIG, "num_epochs": 1})
-    assert workplace.penstock("train", begun.name).code == 0
-    write_run(workplace.run_file, workplace.data)
-
-    other = f"{workplace.data}/test/*.parquet"
-    done = workplace.penstock("train", "run.yaml", "--continue_train", "--train_input_path", other)
-
-    assert done.code == 1
-    assert len(done.err.strip().splitlines()) == 1, done.err
-    assert "test/part-00000.parquet" in done.err
-
-
-def test_fine_tuning_starts_from_the_model_at_step_0(trained, workplace):
-    checkpoint = trained.folder / "run/checkpoints/step-72"
-    done = workplace.penstock(
-        "train", "run.yaml", "--fine_tune_checkpoint", checkpoint,
-        "--set", "train_config.num_epochs=1", "--set", "train_config.log_step_count_steps=1",
-    )  # fmt: skip
-
-    assert done.code == 0, done.err
-    log = [json.loads(line) for line in (workplace.folder / "run/log.jsonl").read_text().splitlines()]
-    first_loss = next(record["loss"] for record in log if record["step"] == 1)
-    untrained_loss = losses(trained)[5]
-    assert first_loss < untrained_loss

@@ -25,7 +25,7 @@ OPTIONS = {
 }
 PROGRAM = """
 import pickle, sys
-from penstock.prep.merge import merge
+from penstock.prep.merge.merging import merge
 options = pickle.loads(bytes.fromhex(sys.argv[3]))
 print("begin", flush=True)
 merge(sys.argv[1], sys.argv[2], options=options)

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.features.build import build_features, feature_names
+from penstock.features.build import build_features
 from penstock.features.feature import TableSpec
 from penstock.features.sections import FeatureConfig, ParsingSection
 
@@ -73,13 +73,3 @@ def test_modes_that_come_later(mode):
         build_features([id_feature("a")], parsing)
 
     assert str(caught.value) == f"data_config.fg_mode: {mode} is not available yet; FG_NONE and FG_NORMAL are"
-
-
-def test_names_that_a_section_gives():
-    step = {
-        "id_feature": {"feature_name": "item", "expression": "user:x", "embedding_dim": 4, "num_buckets": 3}
-    }
-    sequence = {"sequence_name": "clicks", "sequence_length": 5, "features": [step]}
-
-    assert feature_names(id_feature("a")) == ("a",)
-    assert feature_names(FeatureConfig.model_validate({"sequence_feature": sequence})) == ("clicks__item",)

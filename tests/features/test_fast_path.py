@@ -101,24 +101,9 @@ def test_columns_that_are_not_plain_go_the_other_way(column: pa.Array) -> None:
     )
 
 
-def test_batches_of_another_layout_follow() -> None:
-    parser = parser_of(*IDS, *NUMBERS)
-    batch = batch_of([[1, 2], [3, 4], [5, 6]], [0.5, 1.5], [None, 2.5])
-    for layout in (batch, batch.select(batch.schema.names[::-1]), batch):
-        assert np.array_equal(parser.parse_fast(layout).plain.ids_FB, [[1, 2], [3, 4], [5, 6]])
-
-
 def test_nulls_in_other_rows_of_a_column_do_not_matter() -> None:
     parser = parser_of(*IDS, *NUMBERS)
     batch = batch_of([[None, 1, 2, None], [3] * 4, [5] * 4], [0.5] * 4, [None, 2.5] * 2)
 
     assert parser.parse_fast(batch).plain is None
     assert parser.parse_fast(batch.slice(1, 2)).plain.ids_FB[0].tolist() == [1, 2]
-
-
-def test_one_feature_that_is_not_plain_closes_the_path() -> None:
-    hashed = {"id_feature": {"feature_name": "word", "hash_bucket_size": 10, "embedding_dim": 4}}
-
-    assert parser_of(*IDS, *NUMBERS)._fast_path is not None
-    assert parser_of(*IDS, {"raw_feature": {"feature_name": "vector", "value_dim": 2}})._fast_path is None
-    assert parser_of(hashed, mode="FG_NORMAL")._fast_path is None

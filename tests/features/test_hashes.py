@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.features.hashes import row_hashes, value_hashes
+from penstock.features.hashes import value_hashes
 
 EVERY_TYPE = {
     "int8": pa.array([1, -1, None, 2], pa.int8()),
@@ -55,28 +55,6 @@ def test_texts_are_told_apart(texts):
 
     assert len(set(hashes)) == len(set(texts))
     assert dict(zip(texts, hashes, strict=True)).items() >= set(zip(texts, hashes, strict=True))
-
-
-def test_long_texts_are_hashed_over_many_windows():
-    long_text = "x" * 200_000
-    texts = pa.array([long_text, "y", long_text, long_text + "x", long_text[:-1] + "y"])
-
-    hashes = value_hashes(texts).tolist()
-
-    assert hashes[0] == hashes[2]
-    assert len(set(hashes)) == 4
-
-
-def test_zeros_of_both_signs_are_one_value():
-    assert len(set(value_hashes(pa.array([0.0, -0.0])).tolist())) == 1
-
-
-def test_a_row_is_its_values_in_the_order_of_the_columns():
-    batch = pa.RecordBatch.from_pydict({"a": [1, 2, 1], "b": [2, 1, 2]})
-
-    first, second, third = row_hashes(batch).tolist()
-
-    assert first == third != second
 
 
 def test_a_type_without_values_to_compare():

@@ -86,45 +86,11 @@ def test_raw_values_are_hashed(one_feature):
     assert parsed(feature, [["red", "blue"], None, [], ["red"]]) == (expected, [2, 0, 0, 1])
 
 
-def test_integers_hash_like_their_text(one_feature):
-    feature = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=1000)
-
-    assert parsed(feature, [12, -7]) == parsed(feature, ["12", "-7"])
-    assert parsed(feature, [2**64 - 1], pa.uint64()) == ([hashed("18446744073709551615", 1000)], [1])
-
-
-def test_raw_default_value_is_encoded_like_any_value(one_feature):
-    hashing = one_feature("id_feature", "FG_NORMAL", hash_bucket_size=1000, default_value="none")
-    buckets = one_feature("id_feature", "FG_NORMAL", num_buckets=10, default_value="9")
-
-    assert parsed(hashing, ["a", None]) == ([hashed("a", 1000), hashed("none", 1000)], [1, 1])
-    assert parsed(buckets, ["1", ""]) == ([1, 9], [1, 1])
-
-
 def test_vocabulary_keeps_row_0_for_the_default_and_row_1_for_the_unknown(one_feature):
     feature = one_feature("id_feature", "FG_NORMAL", vocab_list=["a", "b"], default_value="none")
 
     assert feature.table.num_rows == 4
     assert parsed(feature, ["a", "b", "c", None, "none"]) == ([2, 3, 1, 0, 0], [1, 1, 1, 1, 1])
-
-
-def test_vocabulary_with_a_row_of_its_own_for_the_unknown(one_feature):
-    feature = one_feature(
-        "id_feature", "FG_NORMAL", vocab_list=["a", "b"], default_bucketize_value=2, default_value="b"
-    )
-
-    assert feature.table.num_rows == 3
-    assert parsed(feature, ["a", "b", "c", None]) == ([0, 1, 2, 1], [1, 1, 1, 1])
-
-
-def test_vocabulary_of_given_rows(one_feature):
-    feature = one_feature("id_feature", "FG_NORMAL", vocab_dict={"a": 2, "b": 7})
-    from_zero = one_feature("id_feature", "FG_NORMAL", vocab_dict={"a": 0, "b": 1}, default_bucketize_value=0)
-
-    assert feature.table.num_rows == 8
-    assert parsed(feature, ["b", "x"]) == ([7, 1], [1, 1])
-    assert from_zero.table.num_rows == 2
-    assert parsed(from_zero, ["b", "x"]) == ([1, 0], [1, 1])
 
 
 @given(st.lists(st.integers(-20, 20)))

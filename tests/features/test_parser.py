@@ -7,8 +7,8 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.features.feature import DenseColumn, SparseColumn, TableSpec
-from penstock.features.parser import UNKNOWN_ROW, Parser
-from penstock.readers.origin import ROW_COLUMN
+from penstock.features.parser import Parser
+from penstock.readers.stream import ROW_COLUMN
 
 
 class Given:
@@ -26,13 +26,6 @@ def batch_of(**columns):
     return pa.record_batch(columns)
 
 
-def test_columns_are_those_of_features_labels_and_weights_each_once(one_feature):
-    parser = Parser([one_feature("raw_feature", "FG_NONE")], ["click", "f"], ["weight", "click"])
-
-    assert parser.feature_columns == ("f",)
-    assert parser.columns == ("f", "click", "weight")
-
-
 def test_a_parsed_batch(one_feature):
     parser = Parser([one_feature("raw_feature", "FG_NONE")], ["click"], ["weight"])
 
@@ -43,15 +36,6 @@ def test_a_parsed_batch(one_feature):
     assert parsed.labels["click"].tolist() == [1, 0]
     assert parsed.sample_weights["weight"].tolist() == [0.5, 2.0]
     assert parsed.row_ids.tolist() == [7, 8]
-
-
-def test_without_labels_their_columns_may_be_absent(one_feature):
-    parser = Parser([one_feature("raw_feature", "FG_NONE")], ["click"], ["weight"])
-
-    parsed = parser.parse(batch_of(f=[1.0]), with_labels=False)
-
-    assert (parsed.labels, parsed.sample_weights) == ({}, {})
-    assert parsed.row_ids.tolist() == [UNKNOWN_ROW]
 
 
 def test_a_bad_value_is_told_with_its_file_and_the_row_in_that_file(one_feature):
@@ -113,19 +97,6 @@ def test_bad_sample_weights(weight):
         Parser([], [], ["w"]).parse(batch_of(w=[1.0, weight]))
 
 
-def test_a_label_of_a_binary_task_is_told_with_its_file_row_and_value():
-    parser = Parser([], ["click", "rating"], file_paths=["a.csv", "b.csv"], binary_labels=["click"])
-    batch = batch_of(click=[1, 0, 23], rating=[5, 4, 3], **{ROW_COLUMN: [0, 1, (1 << 40) | 9]})
-
-    with pytest.raises(DataError) as caught:
-        parser.parse(batch)
-
-    assert (
-        str(caught.value)
-        == "b.csv: row 9: column 'click': value 23 is outside 0 to 1, the labels of a binary loss"
-    )
-
-
 @pytest.mark.parametrize("label", [-1, 2, -0.5, 1.5, float("inf")])
 def test_labels_of_a_binary_task_are_within_0_and_1(label):
     inside, outside = batch_of(y=[0.0, 0.25, 1.0]), batch_of(y=[type(label)(0), label])
@@ -159,28 +130,20 @@ def test_a_label_is_a_number_even_if_a_feature_reads_its_column_as_text(one_feat
 TABLE = TableSpec("t", num_rows=10, dim=4)
 
 
+def sparse(values, lengths, weights=None):
+    return Given(SparseColumn(np.array(values), np.array(lengths, np.int32), weights), TABLE)
+
+
 @pytest.mark.parametrize(
     ("feature", "problem"),
     [
-        (
-            Given(SparseColumn(np.array([1]), np.array([1], np.int32)), TABLE),
-            "feature 'g': has lengths of 1 rows; the batch has 2",
-        ),
-        (
-            Given(SparseColumn(np.array([1]), np.array([1, 1], np.int32)), TABLE),
-            "feature 'g': lengths count 2 values (none below 0), found 1",
-        ),
-        (
-            Given(SparseColumn(np.array([1]), np.array([2, -1], np.int32)), TABLE),
-            "feature 'g': lengths count 1 values (none below 0), found 1",
-        ),
-        (
-            Given(SparseColumn(np.array([1]), np.array([1, 0], np.int32), np.ones(2, np.float32)), TABLE),
-            "feature 'g': has 1 values and 2 weights",
-        ),
+        (sparse([1], [1]), "has lengths of 1 rows; the batch has 2"),
+        (sparse([1], [1, 1]), "lengths count 2 values (none below 0), found 1"),
+        (sparse([1], [2, -1]), "lengths count 1 values (none below 0), found 1"),
+        (sparse([1], [1, 0], np.ones(2, np.float32)), "has 1 values and 2 weights"),
         (
             Given(DenseColumn(np.ones((2, 3), np.float32)), width=2),
-            "feature 'g': gave an array of shape (2, 3); expected (2, 2)",
+            "gave an array of shape (2, 3); expected (2, 2)",
         ),
     ],
 )
@@ -188,25 +151,14 @@ def test_a_feature_that_gives_a_broken_column_is_named(feature, problem):
     with pytest.raises(DataError) as caught:
         Parser([feature]).parse(batch_of(g=[1, 2]))
 
-    assert str(caught.value) == problem
-
-
-def test_a_batch_of_no_rows(one_feature):
-    features = [one_feature("id_feature", "FG_NORMAL", hash_bucket_size=10)]
-    parser = Parser(features, ["y"])
-    schema = pa.schema([("f", pa.string()), ("y", pa.int64())])
-
-    parser.warm(schema)
-    parsed = parser.parse(schema.empty_table())
-
-    assert parsed.num_rows == 0
-    assert parsed.features["f"].values.tolist() == []
+    assert str(caught.value) == f"feature 'g': {problem}"
 
 
 NUMBERS_ONLY = """
 import sys
 import pyarrow as pa
-from penstock.features import Parser, build_features
+from penstock.features.build import build_features
+from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
 
 fields = {"feature_name": "f", "expression": "user:f", "embedding_dim": 4, "num_buckets": 10}

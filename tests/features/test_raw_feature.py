@@ -1,4 +1,3 @@
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -16,23 +15,6 @@ def parsed(feature, column, kind=None):
 def ids(feature, column, kind=None):
     found = parsed(feature, column, kind)
     return found.values.tolist(), found.lengths.tolist()
-
-
-SCALARS = {
-    "float32": pa.array([1, 2.5], pa.float32()),
-    "float64": pa.array([1, 2.5], pa.float64()),
-    "text": pa.array(["1", "2.5"]),
-    "lists": pa.array([[1], [2.5]]),
-    "dictionary": pa.array([1, 2.5]).dictionary_encode(),
-}
-
-
-@pytest.mark.parametrize("column", SCALARS.values(), ids=SCALARS.keys())
-def test_a_number_per_row_is_a_column_of_width_1(one_feature, column):
-    found = parsed(one_feature("raw_feature", "FG_NONE"), column)
-
-    assert found.values.dtype == np.float32
-    assert found.values.tolist() == [[1.0], [2.5]]
 
 
 VECTORS = {
@@ -116,22 +98,6 @@ def test_a_number_equal_to_a_boundary_falls_on_it_in_either_precision(one_featur
 
     assert ids(feature, [0.1, 0.3, 0.7], kind) == ([1, 2, 3], [1, 1, 1])
     assert ids(feature, ["0.1", "0.3", "0.7"]) == ([1, 2, 3], [1, 1, 1])
-
-
-def test_missing_numbers_fall_where_the_default_falls(one_feature):
-    feature = one_feature("raw_feature", "FG_NORMAL", boundaries=[1, 2], embedding_dim=4, default_value="1.5")
-    without = one_feature("raw_feature", "FG_NORMAL", boundaries=[1, 2], embedding_dim=4, default_value="")
-
-    assert ids(feature, [3.0, None, NAN]) == ([2, 1, 1], [1, 1, 1])
-    assert ids(without, [3.0, None, NAN]) == ([2], [1, 0, 0])
-
-
-def test_boundaries_take_several_numbers_and_large_integers(one_feature):
-    feature = one_feature("raw_feature", "FG_NORMAL", boundaries=[1, 2], embedding_dim=4, separator=",")
-    large = one_feature("raw_feature", "FG_NORMAL", boundaries=[2.0**40, 2.0**40 + 1], embedding_dim=4)
-
-    assert ids(feature, ["0,1,2", "3"]) == ([0, 1, 2, 2], [3, 1])
-    assert ids(large, [2**40 - 1, 2**40, 2**40 + 1]) == ([0, 1, 2], [1, 1, 1])
 
 
 def test_encoded_numbers_with_boundaries_are_ids_already(one_feature):

@@ -49,16 +49,6 @@ def test_boundaries_rise_and_make_ids():
         RawFeature.model_validate({**raw, "boundaries": [10.0, 20.0]})
 
 
-def test_pooling_is_a_word_of_a_list():
-    with pytest.raises(ValidationError, match="is 'meen'; did you mean 'mean'"):
-        id_feature(num_buckets=3, pooling="meen")
-
-
-def test_exactly_one_type_of_feature_is_written():
-    with pytest.raises(ValidationError, match="is required"):
-        FeatureConfig.model_validate({})
-
-
 def test_the_old_number_of_a_delimiter_is_read_as_its_text():
     options = {"feature_name": "match", "query": "user:tags", "document": "item:tags"}
 
@@ -75,9 +65,7 @@ ID = {"feature_name": "f", "expression": "user:f", "embedding_dim": 4}
         ({"num_buckets": 7}, 7),
         ({"hash_bucket_size": 9}, 9),
         ({"vocab_list": ["a", "b"]}, 4),
-        ({"vocab_list": ["a", "b"], "default_value": "x"}, 4),
         ({"vocab_list": ["a", "b"], "default_bucketize_value": 2}, 3),
-        ({"vocab_list": ["a", "b"], "default_bucketize_value": 0}, 2),
         ({"vocab_dict": {"a": 2, "b": 7}}, 8),
         ({"vocab_dict": {"a": 0, "b": 3}, "default_bucketize_value": 5}, 6),
     ],

@@ -1,8 +1,5 @@
 """Ids and numbers in strings against plain Python definitions of the same thing."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import xxhash
@@ -11,14 +8,12 @@ from hypothesis import strategies as st
 
 from penstock.features.text import (
     BadToken,
-    Text,
-    TextVocabulary,
+    Rule,
+    encode_ids,
     hash_integers,
-    hash_tokens,
-    look_up_tokens,
-    parse_integers,
     parse_numbers,
     text_of,
+    vocabulary_of,
 )
 
 int64s = st.integers(-(2**63), 2**63 - 1)
@@ -30,13 +25,17 @@ def xxh64(text):
     return xxhash.xxh64_intdigest(text.encode(), seed=0)
 
 
-def tokens_of(text, separator):
-    return [token for token in text.split(separator) if token]
+def parse_integers(texts, separator, weighted=False):
+    return encode_ids(text_of(texts), separator.encode(), weighted, Rule.PARSE_INTEGER)
+
+
+def hash_tokens(texts, separator="", weighted=False, num_buckets=2**62):
+    return encode_ids(text_of(texts), separator.encode(), weighted, Rule.HASH, num_buckets)
 
 
 @given(st.lists(st.text()), st.integers(1, 2**40))
 def test_hash_is_xxh64_of_the_text(texts, num_buckets):
-    found = hash_tokens(text_of(texts), b"", weighted=False, num_buckets=num_buckets)
+    found = hash_tokens(texts, num_buckets=num_buckets)
 
     assert found.values.tolist() == [xxh64(t) % num_buckets for t in texts if t]
     assert found.lengths.tolist() == [1 if t else 0 for t in texts]
@@ -46,7 +45,7 @@ def test_hash_is_xxh64_of_the_text(texts, num_buckets):
 def test_hash_is_xxh64_for_texts_of_every_length(size):
     text = "".join(chr(33 + i % 90) for i in range(size))
 
-    found = hash_tokens(text_of([text]), b"", weighted=False, num_buckets=2**62)
+    found = hash_tokens([text])
 
     assert found.values.tolist() == [xxh64(text) % 2**62]
 
@@ -63,27 +62,16 @@ def test_integers_hash_as_their_decimal_text(values, num_buckets):
 def test_integers_are_split_and_parsed(rows, separator):
     texts = [separator.join(str(value) for value in row) for row in rows]
 
-    found = parse_integers(text_of(texts), separator.encode(), weighted=False)
+    found = parse_integers(texts, separator)
 
     assert found.values.tolist() == [value for row in rows for value in row]
     assert found.lengths.tolist() == [len(row) for row in rows]
 
 
-@given(st.lists(st.text(alphabet="ab|、é")), separators)
-def test_tokens_are_split_as_python_splits_and_empty_ones_are_left_out(texts, separator):
-    expected = [tokens_of(text, separator) for text in texts]
-
-    found = hash_tokens(text_of(texts), separator.encode(), weighted=False, num_buckets=2**62)
-
-    assert found.lengths.tolist() == [len(tokens) for tokens in expected]
-    flat = [token for tokens in expected for token in tokens]
-    assert found.values.tolist() == [xxh64(token) % 2**62 for token in flat]
-
-
 @pytest.mark.parametrize("text", ["abc", "1.5", "-", "9223372036854775808", "-9223372036854775809", "1 2"])
 def test_what_is_not_an_integer_is_told_with_its_place(text):
     with pytest.raises(BadToken) as caught:
-        parse_integers(text_of(["", "7", text]), b"|", weighted=False)
+        parse_integers(["", "7", text], "|")
 
     assert (caught.value.text_index, caught.value.token) == (2, text)
     assert caught.value.problem == "is not a 64-bit integer"
@@ -93,7 +81,7 @@ def test_what_is_not_an_integer_is_told_with_its_place(text):
 def test_weighted_tokens(rows):
     texts = ["|".join(f"{key}:{weight!r}" for key, weight in row) for row in rows]
 
-    found = parse_integers(text_of(texts), b"|", weighted=True)
+    found = parse_integers(texts, "|", weighted=True)
 
     assert found.values.tolist() == [key for row in rows for key, _ in row]
     expected = np.array([weight for row in rows for _, weight in row], np.float32)
@@ -105,13 +93,13 @@ def test_weighted_tokens(rows):
 @given(st.integers(0, 10**22), st.integers(-400, 15))
 @example(24703282292062327, -61)
 def test_a_weight_is_the_nearest_float32(digits, power):
-    found = parse_integers(text_of([f"1:{digits}e{power}"]), b"|", weighted=True)
+    found = parse_integers([f"1:{digits}e{power}"], "|", weighted=True)
 
     assert found.weights.tolist() == pytest.approx([np.float32(f"{digits}e{power}")], rel=2**-23, abs=2e-45)
 
 
 def test_the_last_colon_separates_the_weight_and_a_token_without_one_weighs_1():
-    found = hash_tokens(text_of(["a:b:0.5|c"]), b"|", weighted=True, num_buckets=2**62)
+    found = hash_tokens(["a:b:0.5|c"], "|", weighted=True)
 
     assert found.values.tolist() == [xxh64(t) % 2**62 for t in ("a:b", "c")]
     assert found.weights.tolist() == [0.5, 1.0]
@@ -130,25 +118,18 @@ def test_the_last_colon_separates_the_weight_and_a_token_without_one_weighs_1():
 )
 def test_a_weight_or_key_that_is_missing_is_told(token, problem):
     with pytest.raises(BadToken) as caught:
-        parse_integers(text_of([token]), b"|", weighted=True)
+        parse_integers([token], "|", weighted=True)
 
     assert (caught.value.token, caught.value.problem) == (token, problem)
 
 
 @given(st.dictionaries(st.text(alphabet="abé1", min_size=1), st.integers(0, 99)), st.lists(st.text("abé1")))
 def test_vocabulary_finds_exactly_its_own_texts(vocabulary, texts):
-    found = look_up_tokens(text_of(texts), b"", weighted=False, vocabulary=TextVocabulary(vocabulary, 100))
+    table = vocabulary_of(vocabulary, 100)
+
+    found = encode_ids(text_of(texts), b"", False, Rule.LOOK_UP, vocabulary=table)
 
     assert found.values.tolist() == [vocabulary.get(text, 100) for text in texts if text]
-
-
-@pytest.mark.parametrize(
-    "text", ["1", "-1", "+1", ".5", "5.", "00012.50", " 1e5\t", "1E-5", "-Infinity", "inf"]
-)
-def test_numbers_may_be_spelled_as_in_python(text):
-    values, _ = parse_numbers(text_of([text]), b"")
-
-    assert values.tolist() == [float(text)]
 
 
 @pytest.mark.parametrize(
@@ -159,47 +140,3 @@ def test_what_is_not_a_number_is_reported_with_its_text(text):
         parse_numbers(text_of(["1|2", f"3|{text}"]), b"|")
 
     assert (caught.value.text_index, caught.value.token, caught.value.problem) == (1, text, "is not a number")
-
-
-def test_blank_texts_have_no_numbers():
-    values, lengths = parse_numbers(text_of(["", "1| 2", " \t", "3"]), b"|")
-
-    assert values.tolist() == [1.0, 2.0, 3.0]
-    assert lengths.tolist() == [0, 2, 0, 1]
-
-
-@pytest.mark.parametrize("text", ["|1", "1||2", "1|"])
-def test_an_empty_token_among_others_is_bad(text):
-    with pytest.raises(BadToken) as caught:
-        parse_numbers(text_of(["", "0", text]), b"|")
-
-    assert (caught.value.text_index, caught.value.token) == (2, "")
-
-
-def test_the_first_of_many_bad_tokens_is_told():
-    texts = [str(number) for number in range(1000)]
-    texts[700], texts[900] = "seven", "nine"
-
-    with pytest.raises(BadToken) as caught:
-        parse_numbers(text_of(texts), b"|")
-
-    assert (caught.value.text_index, caught.value.token) == (700, "seven")
-
-
-def test_a_bad_token_that_is_no_utf_8_can_be_told():
-    text = Text(np.frombuffer(b"1\xff", np.uint8), np.array([0, 1, 2]))
-
-    with pytest.raises(BadToken) as caught:
-        parse_numbers(text, b"")
-
-    assert (caught.value.text_index, caught.value.token) == (1, "\ufffd")
-
-
-def test_numbers_do_not_load_the_kernels():
-    code = (
-        "import sys; from penstock.features.text import parse_numbers; "
-        "from penstock.features.text import text_of; parse_numbers(text_of(['1|2']), b'|'); "
-        "sys.exit('numba' in sys.modules)"
-    )
-
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -59,6 +59,7 @@ def test_public_names_and_their_signatures():
     assert "penstock." not in found
 
 
+@pytest.mark.slow  # the tests of wrong_input hold the same texts, case by case
 def test_what_wrong_input_is_refused_with(tmp_path_factory: pytest.TempPathFactory):
     found = every_refusal(tmp_path_factory)
 

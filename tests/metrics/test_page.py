@@ -31,15 +31,6 @@ def test_the_chart_has_a_curve_of_each_setting():
     assert [len(points) for points in drawn] == [200] * len(decay_chart.SETTINGS)
 
 
-def test_the_calm_curve_of_the_chart_hides_what_the_others_show():
-    calm, sooner, often = ([y for _, y in points] for points in curves(decay_chart.PICTURE.read_text()))
-
-    def fall(heights):
-        return max(heights[100:]) - heights[99]
-
-    assert 5 * fall(calm) < fall(sooner) < fall(often)
-
-
 @pytest.mark.slow
 def test_the_chart_shows_what_a_training_gives(tmp_path):
     trained = curves(decay_chart.draw(watch(tmp_path, decay_chart.SETTINGS)))

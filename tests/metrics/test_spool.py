@@ -35,56 +35,22 @@ def options(request, monkeypatch, tmp_path):
     return {"limit_bytes": 3000 if request.param == "spilled" else 1 << 20, "folder": tmp_path}
 
 
-def test_parts_are_all_rows_and_no_group_is_in_two(options):
+def test_parts_are_all_rows_of_any_precision_and_no_group_is_in_two(options):
     rows = some_rows(1000)
-    store = filled(rows, 70, **options)
-
-    parts = list(store.parts())
-
-    assert len(parts) == NUM_PARTS
-    assert in_order(np.concatenate(parts)) == in_order(store.whole()) == in_order(rows)
-    assert sum(len(np.unique(part["key"])) for part in parts) == len(np.unique(rows["key"]))
-    assert (store.num_rows, store.num_bytes) == (1000, rows.nbytes)
-    store.clear()
-    assert (store.num_rows, store.num_bytes, len(store.whole())) == (0, 0, 0)
-
-
-def test_a_copy_has_files_of_its_own(options):
-    store = filled(some_rows(500), 70, **options)
-    other = copy.deepcopy(store)
-    expected = in_order(store.whole())
-    store.clear()
-
-    assert in_order(other.whole()) == expected
-    other.clear()
-
-
-def test_precision_may_change_on_the_way(options):
-    rows, wide = some_rows(300), some_rows(300, seed=1, dtype=np.float64)
+    wide = some_rows(300, seed=1, dtype=np.float64)
     store = filled(rows, 70, **options)
     store.add(wide)
-    store.add(rows)
+    both, num_groups = np.concatenate([rows, wide]), len(np.unique(rows["key"]))
+    assert store.held_bytes <= options["limit_bytes"]
 
-    assert in_order(store.whole()) == in_order(np.concatenate([rows, wide, rows]))
+    parts = list(copy.deepcopy(store).parts())
+
+    assert len(parts) == NUM_PARTS
+    assert in_order(np.concatenate(parts)) == in_order(store.whole()) == in_order(both)
+    assert sum(len(np.unique(part["key"])) for part in parts) == num_groups
+    assert store.num_rows == 1300
     store.clear()
-
-
-def test_many_small_batches_are_kept_as_few_arrays():
-    store = filled(some_rows(3000), 1)
-
-    assert len(store._loose) <= 1025
-    assert len(store.whole()) == 3000
-
-
-def test_memory_stays_below_the_limit(tmp_path):
-    store = GroupRows(limit_bytes=5000, folder=tmp_path)
-    for seed in range(20):
-        store.add(some_rows(100, seed=seed))
-        assert sum(rows.nbytes for rows in store._loose) + sum(b.rows.nbytes for b in store._blocks) <= 5000
-
-    assert store.is_spilled
-    store.clear()
-    assert list(tmp_path.iterdir()) == []
+    assert (store.num_rows, store.num_bytes, len(store.whole())) == (0, 0, 0)
 
 
 def test_a_disk_that_cannot_be_written_is_named(tmp_path):

@@ -27,21 +27,16 @@ def test_metrics_are_built_by_name_and_fed_from_named_predictions():
     }
 
 
-def test_two_classes_give_probs1():
-    metrics = build_metrics(configs({"auc": {}}), ["logits", "probs", "probs1"], label="y")
+def test_two_classes_give_probs1_and_a_tower_is_a_suffix_of_predictions_and_results():
+    available = ["logits_ctr", "probs_ctr", "probs_cvr", "probs1_cvr"]
+    metrics = build_metrics(configs({"auc": {}}), available, label="buy", tower="cvr")
 
-    assert metrics["auc"].prediction == "probs1"
-
-
-def test_a_tower_is_a_suffix_of_predictions_and_results():
-    metrics = build_metrics(configs({"auc": {}}), ["probs_ctr", "probs_cvr"], label="buy", tower="cvr")
-
-    assert (metrics["auc_cvr"].prediction, metrics["auc_cvr"].label) == ("probs_cvr", "buy")
+    assert (metrics["auc_cvr"].prediction, metrics["auc_cvr"].label) == ("probs1_cvr", "buy")
 
 
 def test_thresholds_count_only_when_they_are_written():
     written, absent = (
-        build_metrics(configs(metric), ["probs"], label="y")["auc"].metric.num_bins
+        build_metrics(configs(metric), ["probs"], label="y")["auc"].metric.state_dict()["counts"].shape[1]
         for metric in ({"auc": {"thresholds": 200}}, {"auc": {}})
     )
 
@@ -50,17 +45,13 @@ def test_thresholds_count_only_when_they_are_written():
 
 def test_all_problems_are_reported_at_once():
     with pytest.raises(ConfigError) as caught:
-        build_metrics(configs({"auc": {}}, {"recall_at_k": {}}), ["y"], label="y")
+        build_metrics(configs({"auc": {}}, {"recall_at_k": {}}, {"xauc": {}}, {"xauc": {}}), ["y"], label="y")
 
     assert [str(problem) for problem in caught.value.problems] == [
         "model_config.metrics[0].auc: 'auc' needs the prediction probs1 or probs; this model gives y",
         "model_config.metrics[1].recall_at_k: 'recall_at_k' needs the prediction similarities; this model gives y",
+        "model_config.metrics[3].xauc: 'xauc' is there twice; results are named by metric",
     ]
-
-
-def test_the_same_metric_twice_is_a_problem():
-    with pytest.raises(ConfigError, match=r"metrics\[1\].auc: 'auc' is there twice"):
-        build_metrics(configs({"auc": {}}, {"auc": {"thresholds": 10}}), ["probs"], label="y")
 
 
 def train_configs(*metrics):
@@ -75,39 +66,21 @@ def test_train_metrics_fade_and_auc_becomes_a_decay_auc():
     assert list(metrics) == ["auc_ctr", "accuracy_ctr"]
     assert all(isinstance(metric.metric, TrainMetricWrapper) for metric in metrics.values())
     assert isinstance(metrics["auc_ctr"].metric.metric, DecayAUC)
-    for is_running in (True, False):
+    for remark in ("of the first window, which is still open", None):
         metrics["auc_ctr"].update({"probs_ctr": np.array([0.25, 0.75])}, {"y": np.array([0, 1])})
-        assert (metrics["auc_ctr"].compute(), metrics["auc_ctr"].metric.is_running) == (1.0, is_running)
+        assert (metrics["auc_ctr"].compute(), metrics["auc_ctr"].metric.remark) == (1.0, remark)
 
 
-def test_problems_of_train_metrics_carry_their_path():
-    with pytest.raises(
-        ConfigError, match=r"model_config.train_metrics\[0\].xauc: 'xauc' needs the prediction y"
-    ):
-        build_train_metrics(train_configs({"xauc": {}}), ["probs"], label="y")
+def test_windows_of_training_and_evaluations_are_over_all_ranks():
+    def work(rank, collectives):
+        configs = train_configs({"mean_absolute_error": {}, "decay_step": 1})
+        [followed] = build_train_metrics(configs, ["y"], label="y", collectives=collectives).values()
+        followed.update({"y": [float(rank)]}, {"y": [0.0]})
+        evaluated = BoundMetric("accuracy", Accuracy(), "probs", "y")
+        evaluated.update({"probs": [0.9]}, {"y": [rank]})
+        return followed.compute(), evaluated.compute(collectives)
 
-
-def test_a_window_of_training_is_closed_over_all_ranks():
-    def train(rank, collectives):
-        metrics = build_train_metrics(
-            train_configs({"mean_absolute_error": {}, "decay_step": 1}),
-            ["y"],
-            label="y",
-            collectives=collectives,
-        )
-        metrics["mean_absolute_error"].update({"y": [float(rank)]}, {"y": [0.0]})
-        return metrics["mean_absolute_error"].compute()
-
-    assert on_ranks(2, train) == [0.5, 0.5]
-
-
-def test_an_evaluation_is_computed_over_all_ranks():
-    def evaluate(rank, collectives):
-        metric = BoundMetric("accuracy", Accuracy(), "probs", "y")
-        metric.update({"probs": [0.9]}, {"y": [rank]})
-        return metric.compute(collectives)
-
-    assert on_ranks(2, evaluate) == [0.5, 0.5]
+    assert on_ranks(2, work) == [(0.5, 0.5)] * 2
 
 
 class Grouped:

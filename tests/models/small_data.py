@@ -12,7 +12,7 @@ from penstock.features.feature import TableSpec
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
 from penstock.models.sections import ModelConfig
-from penstock.optim.dense import dense_optimizer
+from penstock.optim.dense import combined, dense_optimizers
 from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sparse import sparse_optimizer
 from penstock.runtime.world import World
@@ -58,21 +58,11 @@ def sparse(ids, weights=None):
     """Ids of each row by feature, as a KeyedJaggedTensor; with weights by feature, 1 for those not named."""
     lengths = [len(row) for rows in ids.values() for row in rows]
     values = [value for rows in ids.values() for row in rows for value in row]
-    flat_weights = None
     if weights is not None:
-        flat_weights = torch.tensor(
-            [
-                weight
-                for name, rows in ids.items()
-                for index, row in enumerate(rows)
-                for weight in (weights[name][index] if name in weights else [1.0] * len(row))
-            ]
-        )
+        ones = {name: [[1.0] * len(row) for row in rows] for name, rows in ids.items()}
+        weights = torch.tensor([w for rows in (ones | weights).values() for row in rows for w in row])
     return KeyedJaggedTensor(
-        list(ids),
-        torch.tensor(values),
-        lengths=torch.tensor(lengths, dtype=torch.int32),
-        weights=flat_weights,
+        list(ids), torch.tensor(values), lengths=torch.tensor(lengths, dtype=torch.int32), weights=weights
     )
 
 
@@ -93,7 +83,10 @@ def planted_batch(num_rows, seed):
     batch = Batch(
         sparse_features={BASE: ids},
         dense_features={BASE: KeyedTensor(["age"], [1], torch.from_numpy(age))},
-        labels={"clicked": torch.from_numpy(clicked.astype(np.int64))},
+        labels={
+            "clicked": torch.from_numpy(clicked.astype(np.int64)),
+            "logit": torch.from_numpy(logits).float(),
+        },
         sample_weights={"importance": torch.from_numpy(generator.random(num_rows).astype(np.float32))},
     )
     return batch, logits
@@ -126,7 +119,7 @@ def multi_task(name, towers, pareto=False, **section):
 
 def built(config=None, features=FEATURES, weights=(), **options):
     torch.manual_seed(0)
-    return build_model(config or model_config(), features, ["clicked"], weights, **options)
+    return build_model(config or model_config(), features, ["clicked", "logit"], weights, **options)
 
 
 @dataclass
@@ -141,7 +134,7 @@ class Training:
         fused = sparse_optimizer(SparseOptimizer.model_validate({sparse_name: {"lr": sparse_lr}}))
         module = shard(TrainWrapper(model), fused, World())
         adam = DenseOptimizer.model_validate({"adam_optimizer": {"lr": dense_lr}})
-        return cls(module, dense_optimizer(adam, dense_parameters(module).items()))
+        return cls(module, combined(dense_optimizers(adam, dense_parameters(module).items())))
 
     def step(self, batch):
         """One step; gives the loss before it."""

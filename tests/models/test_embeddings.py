@@ -4,10 +4,11 @@ import pytest
 import torch
 from torchrec import KeyedTensor
 
+from penstock.config.errors import ConfigError
 from penstock.distributed.sharding import shard
 from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.sections.groups import FeatureGroupConfig
-from penstock.models.table_plan import plan_tables
+from penstock.models.table_plan import INITIALIZERS, parse_initializer, plan_tables
 from penstock.optim.sections import SparseOptimizer
 from penstock.optim.sparse import sparse_optimizer
 from penstock.runtime.world import World
@@ -41,10 +42,6 @@ def values(module, ids):
     return {name: columns[:, ::4].tolist() for name, columns in groups.items()}
 
 
-def table_names(module):
-    return [name.split(".")[-2] for name, _ in module.named_parameters()]
-
-
 def test_features_stand_side_by_side_in_the_order_of_the_group():
     features = [id_feature("a"), dense_feature("x", 2), id_feature("b", dim=8)]
     module = embedding_group(features, deep=["b", "x", "a"])
@@ -59,26 +56,23 @@ def test_features_stand_side_by_side_in_the_order_of_the_group():
     assert module.width("deep") == 14
 
 
-def test_mean_pooling():
-    module = embedding_group([id_feature("a", pooling="mean")], deep=["a"])
-
-    assert values(module, sparse({"a": [[1, 2], [5]]})) == {"deep": [[1.5], [5.0]]}
-
-
-def test_weighted_ids_are_summed_with_their_weights():
-    module = embedding_group([id_feature("a", weighted=True), id_feature("b")], deep=["a", "b"])
-
-    ids = sparse({"a": [[1, 2]], "b": [[4]]}, weights={"a": [[0.5, 1.5]]})
-
-    assert values(module, ids) == {"deep": [[3.5, 4.0]]}
-
-
-def test_a_table_shared_with_a_weighted_feature_is_read_with_weights_by_all():
-    features = [id_feature("a", table="ids"), id_feature("b", table="ids", weighted=True)]
+@pytest.mark.parametrize(
+    ("features", "weights", "expected"),
+    [
+        ([id_feature("a", pooling="mean"), id_feature("b")], None, [1.5, 4.0]),
+        ([id_feature("a", weighted=True), id_feature("b")], {"a": [[0.5, 1.5]]}, [3.5, 4.0]),
+        (
+            [id_feature("a", table="ids"), id_feature("b", table="ids", weighted=True)],
+            {"b": [[0.5]]},
+            [3.0, 2.0],
+        ),
+    ],
+    ids=["mean", "weighted", "a table shared with a weighted feature"],
+)
+def test_how_the_ids_of_a_row_are_joined(features, weights, expected):
     module = embedding_group(features, deep=["a", "b"])
 
-    assert table_names(module) == ["ids"]
-    assert values(module, sparse({"a": [[3]], "b": [[4]]}, weights={"b": [[0.5]]})) == {"deep": [[3.0, 2.0]]}
+    assert values(module, sparse({"a": [[1, 2]], "b": [[4]]}, weights=weights)) == {"deep": [expected]}
 
 
 def test_a_wide_group_has_tables_of_its_own_that_start_at_zero():
@@ -93,14 +87,6 @@ def test_a_wide_group_has_tables_of_its_own_that_start_at_zero():
     assert fresh.tables.embedding_bags["a"].weight.std().item() == pytest.approx(0.01, rel=0.1)
     output = module(Batch(sparse_features={BASE: sparse({"a": [[5]]})}))
     assert {name: value.tolist() for name, value in output.items()} == {"deep": [[5] * 8], "wide": [[5] * 4]}
-
-
-def test_a_table_starts_as_its_init_fn_says():
-    features = [id_feature("a", init_fn="nn.init.constant_,val=0.25")]
-
-    module = EmbeddingGroup(embedding_group(features, deep=["a"]).plan)
-
-    assert module.tables.embedding_bags["a"].weight.unique().tolist() == [0.25]
 
 
 def test_sharded_it_gives_the_same_and_frozen_tables_do_not_move(one_process):
@@ -120,3 +106,46 @@ def test_sharded_it_gives_the_same_and_frozen_tables_do_not_move(one_process):
 
     moved = [1.0, (0.75 + 0.75) / 2, 0.5 * (1 - 0.25) + 2.0 * (1 - 1.0)]
     assert values(sharded, ids) == {"deep": [moved], "wide": [[0.0, 0.0]]}
+
+
+def test_a_call_with_numbers():
+    table = parse_initializer("nn.init.uniform_,a=-0.01,b=0.01", "init_fn")(torch.empty(100, 10))
+
+    assert -0.01 <= table.min() < -0.009
+    assert 0.009 < table.max() <= 0.01
+
+
+@pytest.mark.parametrize(
+    "text", ["nn.init.constant_,val=2", "torch.nn.init.constant_, val = 2.0", "constant_,val=2e0"]
+)
+def test_ways_of_writing_the_same(text):
+    assert parse_initializer(text, "init_fn")(torch.empty(2, 2)).tolist() == [[2, 2], [2, 2]]
+
+
+def test_every_name_works_without_arguments():
+    for name in set(INITIALIZERS) - {"constant_"}:
+        table = parse_initializer(f"nn.init.{name}", "init_fn")(torch.full((3, 4), torch.nan))
+        assert torch.isfinite(table).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "nn.init.unifrom_,a=1",
+            "init_fn: 'nn.init.unifrom_' is not an initialiser; did you mean 'uniform_'?",
+        ),
+        (
+            "__import__('os').abort()",
+            "init_fn: '__import__('os').abort()' is not an initialiser; known: constant_",
+        ),
+        ("nn.init.uniform_,c=1", "init_fn: uniform_ has no argument 'c'; write nn.init.uniform_,a=...,b=..."),
+        ("nn.init.uniform_,a=__import__('os')", "init_fn: a of uniform_ is '__import__('os')', not a number"),
+        ("nn.init.uniform_,a=True", "init_fn: a of uniform_ is 'True', not a number"),
+    ],
+)
+def test_anything_else_is_refused(text, problem):
+    with pytest.raises(ConfigError) as caught:
+        parse_initializer(text, "init_fn")
+
+    assert str(caught.value).startswith(problem)

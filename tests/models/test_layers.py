@@ -40,13 +40,8 @@ def test_an_mlp_is_linear_normalisation_activation_dropout():
     assert module(torch.zeros(7, 3)).shape == (7, module.output_dim) == (7, 2)
 
 
-def test_one_dropout_ratio_holds_for_all_layers():
-    ratios = [layer.dropout.p for layer in mlp(dropout_ratio=[0.25]).layers]
-
-    assert ratios == [0.25, 0.25]
-
-
-def test_no_bias_no_activation_no_hidden_units():
+def test_options_of_an_mlp():
+    assert [layer.dropout.p for layer in mlp(dropout_ratio=[0.25]).layers] == [0.25, 0.25]
     assert [layer.linear.bias for layer in mlp(bias=False).layers] == [None, None]
     assert kinds(mlp(activation="")) == [["Linear", "Identity"]] * 2
     assert mlp(hidden_units=[]).output_dim == 3

@@ -16,52 +16,34 @@ def task(loss, **options):
     return Task([LossConfig.model_validate(loss)], "y", **options)
 
 
-def cross_entropy(probability, target):
-    return -(target * torch.log(probability) + (1 - target) * torch.log(1 - probability))
+def loss_of(loss, output, labels, **infos):
+    """The one loss of a task of as many classes as the output has columns."""
+    one = task(loss, num_class=output.shape[1])
+    batch = Batch(labels={"y": torch.as_tensor(labels)}, additional_infos=infos)
+    [value] = one.losses(one.predictions(output, batch), batch).values()
+    return value
 
 
 def test_labels_are_smoothed_before_the_cross_entropy():
-    smoothed = task({"binary_cross_entropy": {"label_smoothing": 0.2}})
-    predictions = smoothed.predictions(torch.tensor([[0.3], [-1.0]]), Batch())
-    probabilities = torch.sigmoid(torch.tensor([0.3, -1.0]))
-    expected = cross_entropy(probabilities, torch.tensor([1 * 0.8 + 0.1, 0 * 0.8 + 0.1])).mean()
+    found = loss_of({"binary_cross_entropy": {"label_smoothing": 0.2}}, torch.tensor([[0.3], [-1.0]]), [1, 0])
 
-    losses = smoothed.losses(predictions, Batch(labels={"y": torch.tensor([1, 0])}))
-
-    torch.testing.assert_close(losses, {"binary_cross_entropy": expected})
+    p, target = torch.sigmoid(torch.tensor([0.3, -1.0])), torch.tensor([0.9, 0.1])
+    torch.testing.assert_close(found, -(target * p.log() + (1 - target) * (1 - p).log()).mean())
 
 
-def test_weights_are_divided_by_their_mean():
+def test_weights_are_divided_by_their_mean_and_rows_without_weight_are_not_looked_at():
     losses, weights = torch.tensor([1.0, 2.0, 4.0]), torch.tensor([1.0, 2.0, 3.0])
-
     assert weighted_mean(losses, weights).item() == pytest.approx((losses * weights / 2.0).mean().item())
     assert weighted_mean(losses, None).item() == pytest.approx(7 / 3)
 
-
-def test_the_loss_of_a_row_without_weight_may_be_infinite():
-    losses = torch.tensor([1.0, 2.0, math.inf, math.nan], requires_grad=True)
-
-    mean = weighted_mean(losses, torch.tensor([1.0, 3.0, 0.0, 0.0]))
-    mean.backward()
-
-    assert mean.item() == 1.75
-    assert losses.grad.tolist() == [0.25, 0.75, 0.0, 0.0]
-
-
-def test_nothing_but_weight_zero_gives_zero_and_no_gradient():
-    logits = torch.tensor([1.0, 2.0], requires_grad=True)
-    loss = weighted_mean(logits.square(), torch.zeros(2))
-    loss.backward()
-
-    assert (loss.item(), logits.grad.tolist()) == (0.0, [0.0, 0.0])
-
-
-def test_a_task_reads_its_sample_weight():
-    weighted = task({"binary_cross_entropy": {}}, sample_weight="w")
-    predictions = weighted.predictions(torch.tensor([[0.0], [5.0]]), Batch())
-    batch = Batch(labels={"y": torch.tensor([1.0, 0.0])}, sample_weights={"w": torch.tensor([2.0, 0.0])})
-
-    assert weighted.losses(predictions, batch)["binary_cross_entropy"].item() == pytest.approx(0.6931472)
+    for weights, expected, gradient in (
+        ([1.0, 3.0, 0.0, 0.0], 1.75, [0.25, 0.75, 0.0, 0.0]),
+        ([0.0] * 4, 0.0, [0.0] * 4),
+    ):
+        losses = torch.tensor([1.0, 2.0, math.inf, math.nan], requires_grad=True)
+        mean = weighted_mean(losses, torch.tensor(weights))
+        mean.backward()
+        assert (mean.item(), losses.grad.tolist()) == (expected, gradient)
 
 
 @pytest.mark.parametrize("label", [5.0, -1.0, float("nan")])
@@ -72,26 +54,14 @@ def test_labels_that_are_not_binary_are_refused(label):
         binary.losses({"logits": torch.zeros(2)}, Batch(labels={"y": torch.tensor([0.0, label])}))
 
 
-def test_softmax_is_the_cross_entropy_of_the_class():
-    classes = task({"softmax_cross_entropy": {}}, num_class=3)
-    logits = torch.tensor([[1.0, 0.0, 2.0], [0.5, -1.0, 0.0]])
-    predictions = classes.predictions(logits, Batch())
-
-    assert tuple(predictions) == classes.prediction_names == ("logits", "probs")
-    torch.testing.assert_close(predictions["probs"], torch.softmax(logits, dim=1))
-    losses = classes.losses(predictions, Batch(labels={"y": torch.tensor([2, 0])}))
-    expected = -torch.log(torch.stack([predictions["probs"][0, 2], predictions["probs"][1, 0]])).mean()
-    torch.testing.assert_close(losses, {"softmax_cross_entropy": expected})
-
-
-def test_softmax_smoothing_is_that_of_torch():
-    smoothed = task({"softmax_cross_entropy": {"label_smoothing": 0.3}}, num_class=4)
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_softmax_is_the_cross_entropy_of_torch(smoothing):
     logits, labels = torch.randn(5, 4), torch.tensor([0, 1, 2, 3, 3])
 
-    losses = smoothed.losses(smoothed.predictions(logits, Batch()), Batch(labels={"y": labels}))
+    found = loss_of({"softmax_cross_entropy": {"label_smoothing": smoothing}}, logits, labels)
 
-    expected = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=0.3)
-    torch.testing.assert_close(losses["softmax_cross_entropy"], expected)
+    expected = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=smoothing)
+    torch.testing.assert_close(found, expected)
 
 
 def test_two_classes_give_the_probability_of_the_second():
@@ -142,73 +112,54 @@ def test_labels_that_are_no_class_are_refused(label, problem):
 
 
 def test_l2_is_the_squared_error_of_y():
-    regression = task({"l2_loss": {}})
-    predictions = regression.predictions(torch.tensor([[1.0], [3.0]]), Batch())
-
-    assert {name: values.tolist() for name, values in predictions.items()} == {"y": [1.0, 3.0]}
-    losses = regression.losses(predictions, Batch(labels={"y": torch.tensor([2, 0])}))
-    assert {name: value.item() for name, value in losses.items()} == {"l2_loss": (1 + 9) / 2}
+    assert task({"l2_loss": {}}).prediction_names == ("y",)
+    assert loss_of({"l2_loss": {}}, torch.tensor([[1.0], [3.0]]), [2, 0]).item() == (1 + 9) / 2
 
 
 def test_focal_loss_looks_away_from_rows_that_are_right():
-    focal = task({"binary_focal_loss": {"gamma": 2.0, "alpha": 0.25}})
-    p = torch.sigmoid(torch.tensor([2.0, 2.0]))
-    predictions = focal.predictions(torch.tensor([[2.0], [2.0]]), Batch())
-    losses = focal.losses(predictions, Batch(labels={"y": torch.tensor([1.0, 0.0])}))
+    options = {"binary_focal_loss": {"gamma": 2.0, "alpha": 0.25}}
+    found = loss_of(options, torch.tensor([[2.0], [2.0]]), [1.0, 0.0])
 
-    expected = torch.stack(
-        [0.25 * (1 - p[0]) ** 2 * -p[0].log(), 0.75 * p[1] ** 2 * -(1 - p[1]).log()]
-    ).mean()
-    assert losses["binary_focal_loss"].item() == pytest.approx(expected.item())
+    p = torch.sigmoid(torch.tensor(2.0))
+    rows = [0.25 * (1 - p) ** 2 * -p.log(), 0.75 * p**2 * -(1 - p).log()]
+    assert found.item() == pytest.approx(torch.stack(rows).mean().item())
 
 
 def test_jrc_adds_calibration_and_ranking_within_sessions():
-    jrc = task({"jrc_loss": {"session_name": "visit", "alpha": 0.3}}, num_class=2)
     logits, labels = torch.randn(6, 2), torch.tensor([1, 0, 0, 1, 1, 0])
     sessions = torch.tensor([7, 7, 7, 4, 4, 9])
-    batch = Batch(labels={"y": labels}, additional_infos={"visit": sessions})
+
+    found = loss_of({"jrc_loss": {"session_name": "visit", "alpha": 0.3}}, logits, labels, visit=sessions)
 
     rows = []
-    for row in range(6):
-        label = labels[row]
+    for row, label in enumerate(labels):
         same_session = logits[sessions == sessions[row], label]
         calibration = -torch.log_softmax(logits[row], dim=0)[label]
         ranking = -(logits[row, label] - torch.logsumexp(same_session, dim=0))
         rows.append(0.3 * calibration + 0.7 * ranking)
-    loss = jrc.losses(jrc.predictions(logits, batch), batch)["jrc_loss"]
-
-    assert loss.item() == pytest.approx(torch.stack(rows).mean().item(), rel=1e-6)
+    assert found.item() == pytest.approx(torch.stack(rows).mean().item(), rel=1e-6)
 
 
 def test_jrc_stays_finite_for_large_logits():
-    jrc = task({"jrc_loss": {"session_name": "visit"}}, num_class=2)
     output = torch.tensor([[500.0, -500.0], [-500.0, 500.0]], requires_grad=True)
-    batch = Batch(labels={"y": torch.tensor([0, 1])}, additional_infos={"visit": torch.tensor([1, 1])})
-    loss = jrc.losses(jrc.predictions(output, batch), batch)["jrc_loss"]
-    loss.backward()
+    found = loss_of({"jrc_loss": {"session_name": "visit"}}, output, [0, 1], visit=torch.tensor([1, 1]))
+    found.backward()
 
-    assert loss.item() == 0.0
+    assert found.item() == 0.0
     assert output.grad.isfinite().all()
 
 
 def test_rows_of_a_task_space_weigh_as_asked():
     space = TaskSpace("clicked", in_weight=3.0, out_weight=1.0)
-    inside = task({"l2_loss": {}}, space=space, sample_weight="w")
+    inside = task({"l2_loss": {}}, space=space, sample_weight="w", weight=2.5)
     batch = Batch(
         labels={"y": torch.tensor([1.0, 2.0, 3.0]), "clicked": torch.tensor([1, 0, 0])},
         sample_weights={"w": torch.tensor([1.0, 1.0, 0.0])},
     )
     losses = inside.losses(inside.predictions(torch.zeros(3, 1), batch), batch)
 
-    assert losses["l2_loss"].item() == pytest.approx((3 * 1 + 1 * 4) / (3 + 1))
+    assert losses["l2_loss"].item() == pytest.approx(2.5 * (3 * 1 + 1 * 4) / (3 + 1))
     assert inside.loss_weights(batch) == {"l2_loss": 4.0}
-
-
-def test_a_tasks_weight_is_a_factor_on_its_losses():
-    batch = Batch(labels={"y": torch.tensor([2.0])})
-    heavy = task({"l2_loss": {}}, weight=2.5)
-
-    assert heavy.losses({"y": torch.zeros(1)}, batch)["l2_loss"].item() == 10.0
 
 
 L2, BINARY = {"l2_loss": {}}, {"binary_cross_entropy": {}}

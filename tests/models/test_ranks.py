@@ -1,4 +1,4 @@
-"""Losses and their weights on several real processes: those of one process with all rows."""
+"""Losses and their weights on several ranks: those of one process with all rows."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,9 @@ import torch
 from penstock.models.pareto import ParetoTotal
 from penstock.models.sections.losses import LossConfig
 from penstock.models.task import Task, with_step_shares
-from penstock.runtime.collectives import Collectives, OneProcess
-from penstock.runtime.world import World
+from penstock.runtime.collectives import OneProcess
 from penstock.tensors.batch import Batch
-from tests.distributed.two_ranks import run_on_ranks
+from tests.metrics.ranks import on_ranks
 
 NUM_ROWS = 10
 BEGINS = {2: [0, 3, NUM_ROWS], 3: [0, 0, 4, NUM_ROWS]}
@@ -45,53 +44,39 @@ def losses_and_gradient(begin, end, collectives=None):
     return np.array([*(loss.item() for loss in losses.values()), slope.grad.item()])
 
 
-def take_part(world: World, collectives: Collectives) -> list[float]:
-    """The mean over ranks, as ranks average gradients."""
-    begins = BEGINS[world.num_ranks]
-    own = losses_and_gradient(begins[world.rank], begins[world.rank + 1], collectives)
-    return (collectives.sum(own) / world.num_ranks).tolist()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("num_ranks", [2, 3])
 def test_losses_and_gradients_of_ranks_average_to_those_of_one_process(num_ranks):
-    expected = pytest.approx(losses_and_gradient(0, NUM_ROWS), rel=1e-5)
+    expected = losses_and_gradient(0, NUM_ROWS)
 
-    assert run_on_ranks(num_ranks, take_part) == [expected] * num_ranks
+    found = on_ranks(
+        num_ranks, lambda rank, group: losses_and_gradient(*BEGINS[num_ranks][rank : rank + 2], group)
+    )
+
+    assert np.mean(found, axis=0) == pytest.approx(expected, rel=1e-5)  # as ranks average gradients
 
 
-def test_one_process_has_the_whole_share():
+def test_one_process_has_the_whole_share_but_of_rows_that_weigh_nothing():
     assert losses_and_gradient(0, NUM_ROWS, OneProcess()) == pytest.approx(losses_and_gradient(0, NUM_ROWS))
-
-
-def test_rows_that_weigh_nothing_anywhere_have_no_share():
     batch = Batch(labels={"click": torch.ones(2)}, sample_weights={"importance": torch.zeros(2)})
-
     shares = with_step_shares(batch, tasks(), OneProcess()).step_shares
-
     assert {suffix: share.item() for suffix, share in shares.items()} == {"_weighted": 0.0, "_plain": 1.0}
 
 
-def pareto_weights_of(begin, end, collectives=None):
-    """Two losses of vectors that were looked up for rows; the gradient of the total tells their weights."""
+def pareto_weight_of(begin, end, collectives=None):
+    """Two losses of vectors that were looked up for rows; they are 1 and 0, so that the total is the first weight."""
     generator = torch.Generator().manual_seed(1)
     first, second = (torch.randn(NUM_ROWS, 3, generator=generator)[begin:end] for _ in range(2))
     looked_up = torch.zeros(end - begin, 3, requires_grad=True)
     total = ParetoTotal([0.1, 0.0])
     total.collectives = collectives
-    losses = [(looked_up * first).sum() + 1.0, (looked_up * second * 2).sum()]
-    weight = total(losses, [looked_up]).item()  # the losses themselves are 1 and 0
-    return [weight, 1.0 - weight]
+    return total([(looked_up * first).sum() + 1.0, (looked_up * second * 2).sum()], [looked_up]).item()
 
 
-def weigh(world: World, collectives: Collectives) -> list[float]:
-    begins = BEGINS[world.num_ranks]
-    return pareto_weights_of(begins[world.rank], begins[world.rank + 1], collectives)
-
-
-@pytest.mark.slow
 def test_pareto_weights_are_those_of_the_rows_of_all_ranks():
-    expected = pytest.approx(pareto_weights_of(0, NUM_ROWS), rel=1e-5)
+    expected = pytest.approx(pareto_weight_of(0, NUM_ROWS), rel=1e-5)
 
-    assert pareto_weights_of(0, 3) != expected
-    assert run_on_ranks(2, weigh) == [expected, expected]
+    assert pareto_weight_of(0, 3) != expected
+    assert (
+        on_ranks(2, lambda rank, group: pareto_weight_of(*BEGINS[2][rank : rank + 2], group))
+        == [expected] * 2
+    )

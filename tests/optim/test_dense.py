@@ -1,15 +1,12 @@
-"""Dense optimizers equal torch's own, also by part."""
+"""Dense optimizers equal torch's own, also by part; running means of the parameters."""
 
 import pytest
 import torch
 
 from penstock.config.errors import ConfigError
-from penstock.optim.dense import combined, dense_optimizer, dense_optimizers, set_learning_rate
+from penstock.optim.dense import combined, dense_optimizers, set_learning_rate
+from penstock.optim.ema import DenseAverages
 from penstock.optim.sections import DenseOptimizer
-
-
-def section(**optimizer):
-    return DenseOptimizer.model_validate(optimizer)
 
 
 def trained(make, rates=(None, None, None)):
@@ -24,65 +21,40 @@ def trained(make, rates=(None, None, None)):
     return weight.item()
 
 
+def chosen(named=(), **optimizer):
+    return combined(dense_optimizers(DenseOptimizer.model_validate(optimizer), named))
+
+
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("name", "options", "expected"),
     [
-        (
-            {"adam_optimizer": {"lr": 0.1, "beta1": 0.8, "amsgrad": True}},
-            lambda named: torch.optim.Adam([named[0][1]], lr=0.1, betas=(0.8, 0.999), amsgrad=True),
-        ),
-        (
-            {"adagrad_optimizer": {"lr": 0.1, "initial_accumulator_value": 0.5, "weight_decay": 0.1}},
-            lambda named: torch.optim.Adagrad(
-                [named[0][1]], lr=0.1, initial_accumulator_value=0.5, weight_decay=0.1
-            ),
-        ),
-        (
-            {"sgd_optimizer": {"lr": 0.1, "nesterov": True}},
-            lambda named: torch.optim.SGD([named[0][1]], lr=0.1, momentum=0.9, nesterov=True),
-        ),
-        (
-            {"sgd_optimizer": {"momentum": 0.5, "dampening": 0.2, "weight_decay": 0.1}},
-            lambda named: torch.optim.SGD(
-                [named[0][1]], lr=0.002, momentum=0.5, dampening=0.2, weight_decay=0.1
-            ),
-        ),
-        (
-            {"adamw_optimizer": {"beta2": 0.9, "weight_decay": 0.1}},
-            lambda named: torch.optim.AdamW([named[0][1]], lr=0.002, betas=(0.9, 0.9), weight_decay=0.1),
-        ),
-        (
-            {"adadelta_optimizer": {"lr": 0.1, "rho": 0.8}},
-            lambda named: torch.optim.Adadelta([named[0][1]], lr=0.1, rho=0.8, eps=1e-6),
-        ),
-        (
-            {"rmsprop_optimizer": {"lr": 0.1, "alpha": 0.8, "weight_decay": 0.1}},
-            lambda named: torch.optim.RMSprop([named[0][1]], lr=0.1, alpha=0.8, weight_decay=0.1),
-        ),
+        ("adam", {"lr": 0.1, "beta1": 0.8, "amsgrad": True}, {"betas": (0.8, 0.999)}),
+        ("adagrad", {"lr": 0.1, "initial_accumulator_value": 0.5, "weight_decay": 0.1}, {}),
+        ("sgd", {"lr": 0.1, "nesterov": True}, {"momentum": 0.9}),
+        ("sgd", {"momentum": 0.5, "dampening": 0.2, "weight_decay": 0.1}, {}),
+        ("adamw", {"beta2": 0.9, "weight_decay": 0.1}, {"betas": (0.9, 0.9)}),
+        ("adadelta", {"lr": 0.1, "rho": 0.8}, {}),
+        ("rmsprop", {"lr": 0.1, "alpha": 0.8, "weight_decay": 0.1}, {}),
     ],
 )
-def test_it_is_the_optimizer_of_torch_with_these_options(options, expected):
-    assert trained(lambda named: dense_optimizer(section(**options), named)) == trained(expected)
+def test_it_is_the_optimizer_of_torch_with_these_options(name, options, expected):
+    torch_class = {each.lower(): getattr(torch.optim, each) for each in dir(torch.optim)}[name]
+    settings = {key: value for key, value in options.items() if not key.startswith("beta")}
+    settings = {"lr": 0.002, **settings, **expected}
 
-
-def test_a_new_learning_rate_is_in_force_at_the_very_next_step():
-    plain_sgd = section(sgd_optimizer={"lr": 5.0, "momentum": 0.0})
-
-    assert trained(lambda named: dense_optimizer(plain_sgd, named), rates=(0.1, 0.01, 0.0)) == pytest.approx(
-        0.88
+    assert trained(lambda named: chosen(named, **{f"{name}_optimizer": options})) == trained(
+        lambda named: torch_class([named[0][1]], **settings)
     )
 
 
-def test_every_dense_optimizer_of_the_run_file_has_a_builder_and_a_rate_of_2_in_a_thousand():
-    for name in set(DenseOptimizer.one_of["optimizer"]) - {"custom_optimizer"}:
-        optimizer = dense_optimizer(section(**{name: {}}), [("weight", torch.nn.Parameter(torch.ones(1)))])
+def test_a_new_learning_rate_is_in_force_at_the_very_next_step():
+    plain = {"sgd_optimizer": {"lr": 5.0, "momentum": 0.0}}
 
-        assert [group["lr"] for group in optimizer.param_groups] == [0.002]
+    assert trained(lambda named: chosen(named, **plain), rates=(0.1, 0.01, 0.0)) == pytest.approx(0.88)
 
 
 def test_a_model_without_dense_parameters_has_nothing_to_move():
-    optimizer = dense_optimizer(section(adam_optimizer={}), [])
-
+    optimizer = chosen(adam_optimizer={})
     optimizer.zero_grad()
     optimizer.step()
 
@@ -91,8 +63,7 @@ def test_a_model_without_dense_parameters_has_nothing_to_move():
 
 @pytest.mark.parametrize(("optimizer", "rate"), [("adam_optimizer", 1e38), ("sgd_optimizer", 1e39)])
 def test_a_scheduled_rate_that_overflows_is_refused_in_one_line(optimizer, rate):
-    weight = torch.nn.Parameter(torch.ones(1))
-    dense = dense_optimizer(DenseOptimizer.model_validate({optimizer: {}}), [("weight", weight)])
+    dense = chosen([("weight", torch.nn.Parameter(torch.ones(1)))], **{optimizer: {}})
 
     with pytest.raises(ConfigError, match=r"a learning rate cannot be used: lr is 1e\+3., which is infinite"):
         set_learning_rate(dense, rate)
@@ -105,44 +76,33 @@ def parameters():
     return {name: torch.nn.Parameter(torch.ones(1)) for name in NAMES}
 
 
-def with_parts(*parts, **more):
+def with_parts(*parts):
     return DenseOptimizer.model_validate(
         {
             "sgd_optimizer": {"lr": 0.1, "momentum": 0.0},
             "part_optimizers": [{"regex_pattern": pattern, **options} for pattern, options in parts],
-            **more,
         }
     )
 
 
-ADAM, HALVING = (
-    {"adam_optimizer": {"lr": 0.01}},
-    {
-        "sgd_optimizer": {"lr": 0.8, "momentum": 0.0},
-        "exponential_decay_learning_rate": {"decay_size": 1, "decay_factor": 0.5},
-    },
+ADAM = {"adam_optimizer": {"lr": 0.01}}
+HALVING = {
+    "sgd_optimizer": {"lr": 0.8, "momentum": 0.0},
+    "exponential_decay_learning_rate": {"decay_size": 1, "decay_factor": 0.5},
+}
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        ([r"deep\..*", r".*\.weight"], {"dense_part_0": NAMES[:2], "dense_part_1": NAMES[2:]}),
+        ([r"wide\.weight"], {"dense": [*NAMES[:2], NAMES[3]], "dense_part_0": [NAMES[2]]}),
+    ],
 )
+def test_the_first_pattern_that_matches_the_whole_name_takes_a_parameter(patterns, expected):
+    scheduled = dense_optimizers(with_parts(*((pattern, ADAM) for pattern in patterns)), parameters().items())
 
-
-def owners(scheduled):
-    return {name: list(optimizer.params) for name, (optimizer, _) in scheduled.items()}
-
-
-def test_the_first_pattern_that_matches_the_whole_name_takes_a_parameter():
-    scheduled = dense_optimizers(
-        with_parts((r"deep\..*", ADAM), (r".*\.weight", HALVING)), parameters().items()
-    )
-
-    assert owners(scheduled) == {
-        "dense_part_0": ["deep.0.weight", "deep.0.bias"],
-        "dense_part_1": ["wide.weight", "final.weight"],
-    }
-
-
-def test_what_no_pattern_matches_stays_with_the_first_optimizer():
-    scheduled = dense_optimizers(with_parts((r"wide\.weight", ADAM)), parameters().items())
-
-    assert owners(scheduled)["dense"] == ["deep.0.weight", "deep.0.bias", "final.weight"]
+    assert {name: list(optimizer.params) for name, (optimizer, _) in scheduled.items()} == expected
 
 
 def trained_by_part(scheduled, named, steps):
@@ -180,19 +140,15 @@ def test_the_whole_saves_and_restores_its_state_by_parameter_name():
     assert trained_by_part(second, copies, range(3, 6)) == trained_by_part(first, named, range(3, 6))
 
 
+PIECE = "matches only a piece of deep.0.weight; it must match the whole name: use"
 REFUSED = {
-    "fial.weight": "[0].regex_pattern: 'fial.weight' matches no parameter; near names: "
-    "final.weight, wide.weight, deep.0.weight",
-    "deep": "[0].regex_pattern: 'deep' matches only a piece of deep.0.weight; it must match the whole name: "
-    "use '.*deep.*'",
-    ".*deep": "[0].regex_pattern: '.*deep' matches only a piece of deep.0.weight; it must match the whole name: "
-    "use '.*deep.*'",
-    "^deep": "[0].regex_pattern: '^deep' matches only a piece of deep.0.weight; it must match the whole name: "
-    "use '.*deep.*'",
-    ".*user_emb.*": "[0].regex_pattern: '.*user_emb.*' matches no parameter; near names: "
-    "deep.0.bias, deep.0.weight, wide.weight; embedding tables follow sparse_optimizer",
-    "deep|wide": "[0].regex_pattern: 'deep|wide' matches only a piece of deep.0.weight; it must match the whole "
-    "name: use '.*(deep|wide).*'",
+    "fial.weight": "matches no parameter; near names: final.weight, wide.weight, deep.0.weight",
+    "deep": f"{PIECE} '.*deep.*'",
+    ".*deep": f"{PIECE} '.*deep.*'",
+    "^deep": f"{PIECE} '.*deep.*'",
+    "deep|wide": f"{PIECE} '.*(deep|wide).*'",
+    ".*user_emb.*": "matches no parameter; near names: deep.0.bias, deep.0.weight, wide.weight; "
+    "embedding tables follow sparse_optimizer",
 }
 
 
@@ -201,7 +157,8 @@ def test_a_pattern_without_match_is_an_error_with_near_names(pattern):
     with pytest.raises(ConfigError) as caught:
         dense_optimizers(with_parts((pattern, ADAM)), parameters().items())
 
-    assert str(caught.value) == f"train_config.dense_optimizer.part_optimizers{REFUSED[pattern]}"
+    path = "train_config.dense_optimizer.part_optimizers[0].regex_pattern"
+    assert str(caught.value) == f"{path}: '{pattern}' {REFUSED[pattern]}"
 
 
 def test_a_pattern_behind_one_that_takes_all_it_matches_is_an_error():
@@ -209,3 +166,59 @@ def test_a_pattern_behind_one_that_takes_all_it_matches_is_an_error():
         ConfigError, match=r"\[1\].*matches only what earlier parts have taken, such as wide\.w"
     ):
         dense_optimizers(with_parts((".*", ADAM), ("wide.*", ADAM)), parameters().items())
+
+
+def averaged(decay=0.5):
+    weight = torch.nn.Parameter(torch.zeros(2))
+    return weight, DenseAverages({"deep.weight": weight}, decay)
+
+
+def move(weight, averages, *values):
+    for value in values:
+        weight.data.fill_(value)
+        averages.update()
+
+
+def mean_of(weight, averages):
+    with averages.applied():
+        return weight.tolist()
+
+
+def test_it_starts_as_the_parameters_after_the_first_step_and_follows_them():
+    weight, averages = averaged(decay=0.75)
+    move(weight, averages, 8.0)
+    assert mean_of(weight, averages) == [8.0, 8.0]
+
+    move(weight, averages, 0.0, 2.0)
+    assert mean_of(weight, averages) == [0.75 * 6.0 + 0.25 * 2.0] * 2
+
+
+def test_parameters_come_back_also_after_an_error():
+    weight, averages = averaged()
+    move(weight, averages, 4.0, 2.0)
+
+    with pytest.raises(IndexError), averages.applied():
+        weight.tolist()[9]
+
+    assert weight.tolist() == [2.0, 2.0]
+
+
+def test_before_the_first_step_the_parameters_are_used_whatever_was_loaded_into_them():
+    weight, averages = averaged()
+    weight.data.fill_(5.0)
+
+    assert mean_of(weight, averages) == [5.0, 5.0]
+
+
+def test_it_goes_on_from_its_state_after_every_step():
+    values = [1.0, 4.0, 2.0, 8.0]
+    expected_weight, expected = averaged()
+    move(expected_weight, expected, *values)
+    for stop in range(len(values)):
+        weight, before = averaged()
+        move(weight, before, *values[:stop])
+        after = DenseAverages({"deep.weight": weight}, 0.5)
+        after.load_state_dict(before.state_dict())
+        move(weight, after, *values[stop:])
+
+        assert mean_of(weight, after) == mean_of(expected_weight, expected)

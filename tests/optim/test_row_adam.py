@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
+from torch.nn import functional
 from torchrec import (
     EmbeddingBagCollection,
     EmbeddingBagConfig,
@@ -50,28 +51,20 @@ class Reference:
             table.grad = None
 
 
-def collection(pooling, weighted):
-    """Two tables on the meta device, one of them read by two features; pooling None: a vector for each id."""
-    config = EmbeddingConfig if pooling is None else EmbeddingBagConfig
-    more = {} if pooling is None else {"pooling": pooling}
-    tables = [
-        config(
-            name=name,
-            num_embeddings=NUM_ROWS,
-            embedding_dim=WIDTH,
-            feature_names=features,
-            init_fn=torch.nn.init.ones_,
-            **more,
-        )
-        for name, features in FEATURES_OF_TABLE.items()
-    ]
-    meta = torch.device("meta")
+def collection(pooling=PoolingType.SUM, weighted=False):
+    """Two tables of ones on the meta device, one of them read by two features; pooling None: a vector for each id."""
+    shape = {"num_embeddings": NUM_ROWS, "embedding_dim": WIDTH, "init_fn": torch.nn.init.ones_}
+    tables = FEATURES_OF_TABLE.items()
     if pooling is None:
-        return EmbeddingCollection(tables=tables, device=meta)
-    return EmbeddingBagCollection(tables=tables, device=meta, is_weighted=weighted)
+        configs = [EmbeddingConfig(name=name, feature_names=names, **shape) for name, names in tables]
+        return EmbeddingCollection(tables=configs, device=torch.device("meta"))
+    configs = [
+        EmbeddingBagConfig(name=name, feature_names=names, pooling=pooling, **shape) for name, names in tables
+    ]
+    return EmbeddingBagCollection(tables=configs, device=torch.device("meta"), is_weighted=weighted)
 
 
-def batch(step, weighted):
+def batch(step, weighted=False):
     """Up to three ids for each row and feature, some more than once, some rows without any."""
     generator = torch.Generator().manual_seed(step)
     lengths = torch.randint(0, 4, (len(FEATURES) * BATCH_ROWS,), generator=generator)
@@ -85,17 +78,17 @@ def expected_vectors(tables, ids, pooling):
     vectors = {}
     for table, features in FEATURES_OF_TABLE.items():
         for feature in features:
-            jagged = ids[feature]
-            weights = jagged.weights_or_none()
-            rows = tables[table][jagged.values()]
+            rows, weights = tables[table], ids[feature].weights_or_none()
             if pooling is None:
-                vectors[feature] = rows
-                continue
-            rows = rows if weights is None else rows * weights[:, None]
-            bag = torch.repeat_interleave(jagged.lengths())
-            sums = torch.zeros(BATCH_ROWS, WIDTH).index_add(0, bag, rows)
-            divisor = jagged.lengths().clamp(min=1)[:, None] if pooling is PoolingType.MEAN else 1
-            vectors[feature] = sums / divisor
+                vectors[feature] = rows[ids[feature].values()]
+            else:
+                vectors[feature] = functional.embedding_bag(
+                    ids[feature].values(),
+                    rows,
+                    ids[feature].offsets()[:-1],
+                    mode=pooling.name.lower(),
+                    per_sample_weights=weights,
+                )
     return vectors
 
 
@@ -106,9 +99,10 @@ def loss_of(vectors):
     )
 
 
-def looked_up(module, ids, pooling):
-    found = module(ids)
-    return {name: found[name].values() if pooling is None else found[name] for name in FEATURES}
+def learn(module, step, pooling=PoolingType.SUM, weighted=False):
+    """One backward pass, in which the tables move."""
+    found = module(batch(step, weighted))
+    loss_of({name: found[name].values() if pooling is None else found[name] for name in FEATURES}).backward()
 
 
 def touched_rows(ids):
@@ -124,8 +118,10 @@ def tables_of(module):
     }
 
 
-def section(**options):
-    return SparseOptimizer.model_validate({"adam_optimizer": {"lr": 0.1, **options}})
+def sharded(tables=None, **options):
+    """The tables (by default summed), moved by Adam."""
+    section = SparseOptimizer.model_validate({"adam_optimizer": {"lr": 0.1, **options}})
+    return shard(tables or collection(), sparse_optimizer(section), World())
 
 
 @pytest.fixture(autouse=True)
@@ -148,12 +144,12 @@ CASES = {
 )
 def test_touched_rows_move_by_the_formula_and_the_others_not_at_all(case, options):
     pooling, weighted = CASES[case]
-    module = shard(collection(pooling, weighted), sparse_optimizer(section(**options)), World())
+    module = sharded(collection(pooling, weighted), **options)
     tables = {name: torch.ones(NUM_ROWS, WIDTH, requires_grad=True) for name in FEATURES_OF_TABLE}
     reference = Reference(lr=0.1, **options)
     for step in range(5):
         ids = batch(step, weighted)
-        loss_of(looked_up(module, ids, pooling)).backward()
+        learn(module, step, pooling, weighted)
         loss_of(expected_vectors(tables, ids, pooling)).backward()
         reference.step(tables, touched_rows(ids))
 
@@ -162,21 +158,23 @@ def test_touched_rows_move_by_the_formula_and_the_others_not_at_all(case, option
         assert torch.equal(table[10:], torch.ones(10, WIDTH))
 
 
-def test_without_a_gradient_nothing_moves():
-    module = shard(collection(PoolingType.SUM, False), sparse_optimizer(section()), World())
+def test_without_a_gradient_nothing_moves_and_tables_belong_to_it_alone():
+    module = sharded()
     with torch.no_grad():
-        module(batch(0, False))
+        module(batch(0))
 
     assert all(torch.equal(table, torch.ones(NUM_ROWS, WIDTH)) for table in tables_of(module).values())
+    assert dense_parameters(module) == {}
+    assert [type(part) for _, part in module.fused_optimizer.optimizers] == [RowAdam]
 
 
 def test_a_frozen_table_does_not_move_and_has_no_moments():
-    tables = collection(PoolingType.SUM, False)
+    tables = collection()
     tables.embedding_bags["user_table"].weight.requires_grad_(False)
-    module = shard(tables, sparse_optimizer(section()), World())
-    loss_of(looked_up(module, batch(0, False), PoolingType.SUM)).backward()
+    module = sharded(tables)
+    learn(module, 0)
     set_learning_rate(module.fused_optimizer, 0.5)
-    loss_of(looked_up(module, batch(1, False), PoolingType.SUM)).backward()
+    learn(module, 1)
 
     assert torch.equal(tables_of(module)["user_table"], torch.ones(NUM_ROWS, WIDTH))
     assert not torch.equal(tables_of(module)["item_table"], torch.ones(NUM_ROWS, WIDTH))
@@ -184,12 +182,12 @@ def test_a_frozen_table_does_not_move_and_has_no_moments():
 
 
 def test_a_new_learning_rate_is_in_force_at_the_very_next_step():
-    module = shard(collection(PoolingType.SUM, False), sparse_optimizer(section()), World())
+    module = sharded()
     set_learning_rate(module.fused_optimizer, 0.0)
-    loss_of(looked_up(module, batch(0, False), PoolingType.SUM)).backward()
+    learn(module, 0)
     standing = {name: table.clone() for name, table in tables_of(module).items()}
     set_learning_rate(module.fused_optimizer, 0.25)
-    loss_of(looked_up(module, batch(0, False), PoolingType.SUM)).backward()
+    learn(module, 0)
 
     assert all(torch.equal(table, torch.ones(NUM_ROWS, WIDTH)) for table in standing.values())
     assert (1 - tables_of(module)["user_table"]).max().item() == pytest.approx(0.25, rel=1e-4)
@@ -199,20 +197,11 @@ def test_gradients_are_clipped_as_the_fused_kernels_do_it():
     """SGD shows what the kernel takes for the gradient: that of each bag, cut, then summed over the bags of a row."""
     clipping = {"gradient_clipping": True, "max_gradient": 0.5}
     sgd = SparseOptimizer.model_validate({"sgd_optimizer": {"lr": 1.0, **clipping}})
-    fused = shard(collection(PoolingType.SUM, False), sparse_optimizer(sgd), World())
+    fused = shard(collection(), sparse_optimizer(sgd), World())
     # After the first step of Adam with beta1 = 0 its first moment is the gradient.
-    ours = shard(
-        collection(PoolingType.SUM, False), sparse_optimizer(section(beta1=0.0, **clipping)), World()
-    )
+    ours = sharded(beta1=0.0, **clipping)
     for module in (fused, ours):
-        loss_of(looked_up(module, batch(0, False), PoolingType.SUM)).backward()
+        learn(module, 0)
 
     moments = ours.fused_optimizer.state_dict()["state"]["embedding_bags.item_table.weight"]["exp_avg"]
     torch.testing.assert_close(moments.local_shards()[0].tensor, 1 - tables_of(fused)["item_table"])
-
-
-def test_tables_belong_to_the_sparse_optimizer_alone():
-    module = shard(collection(PoolingType.SUM, False), sparse_optimizer(section()), World())
-
-    assert dense_parameters(module) == {}
-    assert [type(part) for _, part in module.fused_optimizer.optimizers] == [RowAdam]

@@ -3,15 +3,10 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.optim.schedules import (
     PlateauSchedule,
-    build_schedule,
-    offset_in_cycle,
-    plateaus,
     preview_schedule,
     schedule_of,
 )
@@ -26,80 +21,66 @@ from penstock.optim.sections.schedules import (
 )
 
 
-def test_the_example_of_exponential_decay_in_stairs():
-    section = ExponentialDecayLR(decay_size=2, decay_factor=0.5)
-
-    assert preview_schedule(section, lr=0.01, steps=4) == [0.01, 0.01, 0.005, 0.005, 0.0025]
-
-
 @pytest.mark.parametrize(
-    "section",
+    ("section", "lr", "rates"),
     [
-        ExponentialDecayLR(decay_size=1, min_learning_rate=0.5),
-        CosineAnnealingLR(T_max=4, min_learning_rate=0.5),
-        CosineAnnealingWarmRestartsLR(T_0=4, min_learning_rate=0.5),
-        ReduceOnPlateauLR(min_learning_rate=0.5),
+        (ExponentialDecayLR(decay_size=2, decay_factor=0.5), 0.01, [0.01, 0.01, 0.005, 0.005, 0.0025]),
+        (ConstantLR(), 0.3, [0.3, 0.3]),
+        (ReduceOnPlateauLR(), 0.3, [0.3, 0.3]),
+        (
+            ManualStepLR(schedule_sizes=[2, 4], learning_rates=[0.1, 0.01]),
+            1.0,
+            [1.0, 1.0, 1.0, 0.1, 0.1, 0.01, 0.01],
+        ),
+        (
+            ManualStepLR(schedule_sizes=[4, 5], learning_rates=[5.0, 2.0], warmup=True),
+            1.0,
+            [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 2.0],
+        ),
+        (
+            {"exponential_decay_learning_rate": {"decay_size": 1, "decay_factor": 0.5}},
+            0.8,
+            [0.8, 0.4, 0.2, 0.1],
+        ),
+        ({}, 0.8, [0.8, 0.8]),
     ],
-    ids=lambda section: type(section).__name__,
 )
-def test_a_minimum_above_the_base_rate_is_refused(section):
-    with pytest.raises(ConfigError) as caught:
-        preview_schedule(section, lr=0.1, steps=3)
-
-    assert str(caught.value) == (
-        f"{type(section).__name__}.min_learning_rate: is 0.5, above lr 0.1, from which the schedule goes down; "
-        "lower one or raise the other"
-    )
-    assert preview_schedule(section, lr=0.5, steps=2) == [0.5, 0.5, 0.5]
-    assert preview_schedule(section, lr=0.0, steps=2) == [0.0, 0.0, 0.0]
-
-
-def test_no_schedule_is_a_constant_one():
-    named = DenseOptimizer.model_validate({"adam_optimizer": {"lr": 0.3}, "constant_learning_rate": {}})
-    absent = DenseOptimizer.model_validate({"adam_optimizer": {"lr": 0.3}})
-
-    assert build_schedule(named).value(1000, 10) == build_schedule(absent).value(1000, 10) == 0.3
-    assert preview_schedule(ConstantLR(), 0.3, 1) == [0.3, 0.3]
-
-
-def test_a_rate_that_is_written_down_begins_after_its_size():
-    section = ManualStepLR(schedule_sizes=[2, 4], learning_rates=[0.1, 0.01])
-
-    assert preview_schedule(section, lr=1.0, steps=6) == [1.0, 1.0, 1.0, 0.1, 0.1, 0.01, 0.01]
-
-
-def test_the_warm_up_of_written_rates_is_a_line_to_the_first_of_them():
-    section = ManualStepLR(schedule_sizes=[4, 5], learning_rates=[5.0, 2.0], warmup=True)
-
-    assert preview_schedule(section, lr=1.0, steps=6) == [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 2.0]
+def test_the_first_rates_of_a_schedule(section, lr, rates):
+    assert preview_schedule(section, lr, steps=len(rates) - 1) == rates
 
 
 @pytest.mark.parametrize(
-    ("first", "factor", "restarts"),
-    [(1, 3, [0, 1, 4, 13, 40, 121]), (3, 1, [0, 3, 6, 9, 12]), (2, 2, [0, 2, 6, 14, 30])],
+    ("section", "options"),
+    [
+        (ExponentialDecayLR, {"decay_size": 1}),
+        (CosineAnnealingLR, {"T_max": 4}),
+        (CosineAnnealingWarmRestartsLR, {"T_0": 4}),
+        (ReduceOnPlateauLR, {}),
+    ],
 )
-def test_a_warm_restart_falls_exactly_on_its_step(first, factor, restarts):
-    section = CosineAnnealingWarmRestartsLR(T_0=first, T_mult=factor)
-    rates = preview_schedule(section, lr=1.0, steps=restarts[-1])
+def test_a_minimum_above_the_base_rate_is_refused(section, options):
+    schedule = section(min_learning_rate=0.5, **options)
+    problem = "min_learning_rate: is 0.5, above lr 0.1, from which the schedule goes down; lower one or raise"
+    with pytest.raises(ConfigError, match=f"{section.__name__}.{problem}"):
+        preview_schedule(schedule, lr=0.1, steps=3)
 
-    assert [step for step, rate in enumerate(rates) if rate == 1.0] == restarts
-
-
-@given(st.integers(0, 10**18), st.integers(1, 1000), st.integers(1, 10))
-def test_the_cycles_before_and_the_offset_in_this_one_add_up(completed, first, factor):
-    offset, size = offset_in_cycle(completed, first, factor)
-    before = first * (completed // first) if factor == 1 else (size - first) // (factor - 1)
-
-    assert before + offset == completed
-    assert 0 <= offset < size
+    assert preview_schedule(schedule, lr=0.5, steps=2) == [0.5, 0.5, 0.5]
+    assert preview_schedule(schedule, lr=0.0, steps=2) == [0.0, 0.0, 0.0]
 
 
-def test_a_restart_late_in_a_run_is_not_missed_by_one():
-    restart = (3**25 - 1) // 2
-    schedule = schedule_of(CosineAnnealingWarmRestartsLR(T_0=1, T_mult=3), 1.0)
+def test_warm_restarts_fall_exactly_on_their_steps_also_late_in_a_run():
+    for first, factor, restarts in (
+        (1, 3, [0, 1, 4, 13, 40, 121]),
+        (3, 1, [0, 3, 6, 9]),
+        (2, 2, [0, 2, 6, 14]),
+    ):
+        section = CosineAnnealingWarmRestartsLR(T_0=first, T_mult=factor)
+        rates = preview_schedule(section, lr=1.0, steps=restarts[-1])
+        assert [step for step, rate in enumerate(rates) if rate == 1.0] == restarts
 
-    assert schedule.value(restart, 0) == 1.0
-    assert schedule.value(restart - 1, 0) < 1e-12
+    late, schedule = (3**25 - 1) // 2, schedule_of(CosineAnnealingWarmRestartsLR(T_0=1, T_mult=3), 1.0)
+    assert schedule.value(late, 0) == 1.0
+    assert schedule.value(late - 1, 0) < 1e-12
 
 
 WARM = {"warmup_size": 3, "warmup_learning_rate": 0.1}
@@ -142,20 +123,8 @@ def test_every_step_equals_the_formula_also_in_and_after_the_warm_up(name):
     assert preview_schedule(section, lr=0.5, steps=500) == pytest.approx(
         [warmed(rate, 0.5, n) for n in range(501)], abs=1e-12, rel=0
     )
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_a_base_of_zero_stays_zero_in_every_schedule(name):
-    assert preview_schedule(FORMULAS[name][0], lr=0.0, steps=10) == [0.0] * 11
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_every_schedule_can_count_epochs(name):
-    by_epoch = FORMULAS[name][0].model_copy(update={"by_epoch": True})
-
-    assert schedule_of(by_epoch, 0.5).value(step=99, epoch=5) == schedule_of(FORMULAS[name][0], 0.5).value(
-        5, 0
-    )
+    by_epoch = schedule_of(section.model_copy(update={"by_epoch": True}), 0.5)
+    assert by_epoch.value(step=99, epoch=5) == schedule_of(section, 0.5).value(5, 0)
 
 
 def test_what_is_no_schedule_is_refused():
@@ -163,18 +132,6 @@ def test_what_is_no_schedule_is_refused():
         ConfigError, match="DenseOptimizer is not the section of a schedule; known: ConstantLR, "
     ):
         preview_schedule(DenseOptimizer(adam_optimizer={}), lr=1.0, steps=2)
-
-
-def test_a_schedule_can_be_written_as_in_a_run_file():
-    decay = {"exponential_decay_learning_rate": {"decay_size": 1, "decay_factor": 0.5}}
-
-    assert preview_schedule(decay, 0.8, 3) == [0.8, 0.4, 0.2, 0.1]
-    assert preview_schedule({}, 0.8, 1) == [0.8, 0.8]
-
-
-def test_a_schedule_that_is_written_wrong_says_where():
-    with pytest.raises(ConfigError, match=r"decay_factr: .*did you mean 'decay_factor'\?"):
-        preview_schedule({"exponential_decay_learning_rate": {"decay_size": 1, "decay_factr": 0.5}}, 0.8, 3)
 
 
 @pytest.mark.parametrize(("lr", "steps"), [(-0.1, 3), (math.nan, 3), ("0.1", 3), (0.1, -1), (0.1, 2.5)])
@@ -192,34 +149,21 @@ def rates(schedule, values):
     return observed
 
 
-def test_the_rate_falls_after_more_evaluations_without_gain_than_its_patience():
-    schedule = PlateauSchedule(ReduceOnPlateauLR(patience=1, factor=0.5), base=0.8)
+@pytest.mark.parametrize(
+    ("options", "values", "expected"),
+    [
+        ({"patience": 1}, [0.6, 0.7, 0.7, 0.7, 0.7, 0.7, 0.8], [0.8, 0.8, 0.8, 0.4, 0.4, 0.2, 0.2]),
+        ({"mode": "min"}, [3.0, 2.0, 2.5], [0.8, 0.8, 0.4]),
+        ({"min_delta": 0.25}, [0.5, 0.75, 1.0], [0.8, 0.4, 0.4]),
+        ({"min_learning_rate": 0.3}, [0.5] * 4, [0.8, 0.4, 0.3, 0.3]),
+        ({}, [math.nan, 0.5], [0.4, 0.4]),
+    ],
+    ids=["patience", "a loss that falls", "a small gain", "the minimum", "not a number"],
+)
+def test_the_rate_falls_when_evaluations_get_no_better(options, values, expected):
+    section = ReduceOnPlateauLR.model_validate({"patience": 0, "factor": 0.5, **options})
 
-    assert rates(schedule, [0.6, 0.7, 0.7, 0.7, 0.7, 0.7, 0.8]) == [0.8, 0.8, 0.8, 0.4, 0.4, 0.2, 0.2]
-
-
-def test_a_loss_is_better_when_it_falls():
-    schedule = PlateauSchedule(ReduceOnPlateauLR(mode="min", patience=0, factor=0.5), base=1.0)
-
-    assert rates(schedule, [3.0, 2.0, 2.5]) == [1.0, 1.0, 0.5]
-
-
-def test_a_gain_up_to_min_delta_is_none():
-    schedule = PlateauSchedule(ReduceOnPlateauLR(patience=0, factor=0.5, min_delta=0.25), base=1.0)
-
-    assert rates(schedule, [0.5, 0.75, 1.0]) == [1.0, 0.5, 0.5]
-
-
-def test_it_never_falls_under_the_minimum():
-    schedule = PlateauSchedule(ReduceOnPlateauLR(patience=0, min_learning_rate=0.05), base=1.0)
-
-    assert rates(schedule, [0.5] * 4) == pytest.approx([1.0, 0.1, 0.05, 0.05])
-
-
-def test_not_a_number_is_no_improvement():
-    schedule = PlateauSchedule(ReduceOnPlateauLR(patience=0, factor=0.5), base=1.0)
-
-    assert rates(schedule, [math.nan, 0.5]) == [0.5, 0.5]
+    assert rates(PlateauSchedule(section, base=0.8), values) == pytest.approx(expected)
 
 
 def test_it_goes_on_from_its_state_after_every_evaluation():
@@ -239,13 +183,3 @@ def test_the_state_of_another_metric_is_refused():
 
     with pytest.raises(CheckpointError, match="watched 'auc' so far, now 'ndcg'; keep the metric"):
         PlateauSchedule(ReduceOnPlateauLR(metric="ndcg"), 1.0).load_state_dict(watched_auc.state_dict())
-
-
-def test_a_section_can_ask_for_it_and_its_preview_is_the_base_rate():
-    section = DenseOptimizer.model_validate(
-        {"adam_optimizer": {"lr": 0.3}, "reduce_on_plateau_learning_rate": {}}
-    )
-    plateau, constant = build_schedule(section), build_schedule(DenseOptimizer(adam_optimizer={}))
-
-    assert plateaus({"dense": plateau, "sparse": constant}.items()) == {"dense": plateau}
-    assert preview_schedule(ReduceOnPlateauLR(), 0.3, 2) == [0.3, 0.3, 0.3]

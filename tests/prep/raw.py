@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 
 from penstock.prep.sections import Preprocessing
 from penstock.readers.batch_files import load_batch
 from penstock.readers.store_manifest import Manifest
-from tests.waiting import wait_until
 
 MODULE = '''
-import os, signal, subprocess, sys, threading, time
+import os, signal, threading, time
 import numpy as np
 import pyarrow as pa
 
 TOUCHED = []
+RAISED = {"exit": SystemExit(3), "close": GeneratorExit(), "interrupt": KeyboardInterrupt(),
+          "raise": RuntimeError("one\\ntwo")}
 
 def samples(path):
     """One dict for each line."""
@@ -44,27 +44,10 @@ def samples(path):
             if chosen == "await":
                 wait_for(path, *seen)
                 chosen, seen = 0, [0.0, 0.0, 0.0]
-            if chosen == "start-a-program":
-                with open(path + ".programs", "a") as programs:
-                    print(subprocess.Popen(["sleep", "600"], close_fds=False).pid, file=programs)
-                chosen = 0
             if chosen == "abort":
                 os.abort()
-            if chosen == "exit":
-                sys.exit(3)
-            if chosen == "close":
-                raise GeneratorExit
-            if chosen == "fork":
-                os.fork()
-                chosen = 0
-            if chosen == "fork-and-raise":
-                if not os.fork():
-                    raise RuntimeError("nobody should hear of it")
-                chosen = 0
-            if chosen == "interrupt":
-                raise KeyboardInterrupt
-            if chosen == "raise":
-                raise RuntimeError("one\\ntwo")
+            if chosen in RAISED:
+                raise RAISED[chosen]
             if chosen == "print":
                 print("seen", seen)
                 chosen = 0
@@ -138,9 +121,6 @@ def batches(path):
 def url_length(path):
     """Something that is known without opening the file."""
     yield {"features": [len(path)], "labels": {"action": 0}, "masks": {"action": [1]}}
-
-def numbers(path):
-    yield from range(3)
 
 not_a_function = 3
 '''
@@ -217,16 +197,3 @@ def content(folder: Path) -> dict[str, bytes]:
 def events(folder: Path) -> list[dict[str, Any]]:
     """The lines of the log."""
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-
-
-def is_running(process_id: int) -> bool:
-    """Whether it does anything; nobody may have asked for its exit code yet."""
-    try:
-        return psutil.Process(process_id).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def wait_for_end(process_id: int) -> None:
-    """Be sure that it ends."""
-    wait_until(lambda: not is_running(process_id))

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from penstock.config.sizes import GIB
 from penstock.prep.rewrite import RewriteOptions, RewriteSummary, rewrite
 from penstock.readers.files import list_files
+from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Survey, Wanted, survey
 
 
 def write_input(folder: Path, rows_per_file: Sequence[int], row_group_size: int = 1000) -> Path:
@@ -41,15 +41,15 @@ def table_of(start: int, stop: int) -> pa.Table:
     )
 
 
-def survey_of(path: Path, columns: Sequence[str] | None = None) -> Survey:
+def scan_of(path: Path, columns: Sequence[str] | None = None) -> ScannedFiles:
     """What can be known of Parquet files."""
-    return survey(ReadingSection(), list_files(str(path)), Wanted(columns))
+    return scan_files(ReadingSection(), list_files(str(path)), ReadRequest(columns))
 
 
 def rewritten(path: Path, out: Path, overwrite: bool = False, **options: Any) -> RewriteSummary:
     """Rewrite with these options and plenty of memory."""
     chosen = RewriteOptions(**{"memory_bytes": 4 * GIB} | options)
-    return rewrite(survey_of(path), out, chosen, overwrite=overwrite)
+    return rewrite(scan_of(path), out, chosen, overwrite=overwrite)
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

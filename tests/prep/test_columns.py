@@ -1,5 +1,6 @@
-"""Columns of files and batches as arrays, without a function of the user."""
+"""Columns of files as arrays, without a function of the user: which they are, their numbers, and what is refused."""
 
+import datetime
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,39 +8,38 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.prep.columns import column_numbers, find_roles, side_by_side
+from penstock.prep.columns import column_numbers, find_roles
 from penstock.prep.merge.merging import merge
 from penstock.prep.prepare import prepare
 from penstock.prep.sections import SampleSchema
-from penstock.prep.tasks import FileFailed
+from penstock.prep.watch import PrepSummary
 from penstock.readers.store_schema import StoreSchema
-from penstock.readers.tfrecord_write import write_tfrecord
 from tests.prep.raw import content, prepared_arrays, section
 from tests.readers.object_store import ObjectStore
 
-ROWS: dict[str, Any] = {
-    "labels_buy": [0, 1, 1, 0, 1],
-    "price": [0.5, 1.5, 2.5, 3.5, 4.5],
-    "age": [1, 2, 3, 4, 5],
-}
-LISTS = ROWS | {"masks_buy": [[1, 0], [1, 1], [0, 1], [1, 0], [0, 0]]}
+ROWS: dict[str, Any] = {"labels_buy": [0, 1, 1], "price": [0.5, 1.5, 2.5], "age": [1, 2, 3]}
+LISTS = ROWS | {"masks_buy": [[1, 0], [1, 1], [0, 1]]}
+CSV = "labels_buy,price,age\n0,0.5,1\n1,1.5,2\n1,2.5,3\n"
 
 
-def write_rows(path: Path, columns: dict[str, Any]) -> None:
-    table = pa.table(columns)
-    if path.suffix == ".csv":
-        pyarrow.csv.write_csv(table, path)
-    elif path.suffix == ".parquet":
-        pq.write_table(table, path)
-    elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    else:
-        write_tfrecord(path, table)
+def write_raw(folder: Path, *files: Any) -> None:
+    """A CSV file for a string, a Parquet file for columns; their names count from 0."""
+    (folder / "raw").mkdir(exist_ok=True)
+    for number, given in enumerate(files):
+        if isinstance(given, str):
+            (folder / "raw" / f"{number}.csv").write_text(given)
+        else:
+            table = given if isinstance(given, pa.Table) else pa.table(given)
+            pq.write_table(table, folder / "raw" / f"{number}.parquet")
+
+
+def prepared(folder: Path, *files: Any, **keys: Any) -> PrepSummary:
+    write_raw(folder, *files)
+    return prepare(section(folder, extract=None, **keys))
 
 
 def batch_contents(folder: Path) -> Iterator[bytes]:
@@ -47,55 +47,32 @@ def batch_contents(folder: Path) -> Iterator[bytes]:
     return (found for name, found in content(folder).items() if name.startswith("batch_"))
 
 
-each_format = pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".tfrecord"])
+def test_columns_of_all_files_are_those_of_the_first_in_any_order(tmp_path: Path):
+    other = dict(reversed(LISTS.items())) | {"new": [7] * 3}
 
+    summary = prepared(tmp_path, LISTS, other, schema={"feature_columns": ["age", "price"]})
 
-def write_parts(folder: Path, suffix: str) -> dict[str, Any]:
-    """The rows in two files; CSV files hold no lists."""
-    folder.mkdir()
-    columns = ROWS if suffix == ".csv" else LISTS
-    for part, rows in enumerate((slice(0, 2), slice(2, 5))):
-        some = {name: values[rows] for name, values in columns.items()}
-        write_rows(folder / f"rows_{part}{suffix}", some)
-    return columns
-
-
-@each_format
-def test_every_format(tmp_path: Path, suffix: str):
-    columns = write_parts(tmp_path / "raw", suffix)
-
-    summary = prepare(section(tmp_path, extract=None, schema={"feature_columns": ["age", "price"]}))
-
-    assert (summary.num_files, summary.num_samples) == (2, 5)
+    assert (summary.num_files, summary.num_samples) == (2, 6)
     arrays = prepared_arrays(tmp_path / "batches")
-    np.testing.assert_array_equal(
-        arrays["strategic_features"], np.stack([ROWS["age"], ROWS["price"]], axis=1).astype(np.float32)
-    )
-    assert arrays["labels_buy"].tolist() == ROWS["labels_buy"]
-    if "masks_buy" in columns:
-        assert arrays["masks_buy"].tolist() == LISTS["masks_buy"]
+    expected = np.stack([ROWS["age"], ROWS["price"]], axis=1).astype(np.float32)
+    np.testing.assert_array_equal(arrays["strategic_features"], np.concatenate([expected, expected]))
+    assert arrays["labels_buy"].tolist() == ROWS["labels_buy"] * 2
+    assert arrays["masks_buy"].tolist() == LISTS["masks_buy"] * 2
 
 
-def slow(suffix: str) -> Any:
-    return pytest.param(suffix, marks=pytest.mark.slow)
+def test_files_in_an_object_store(tmp_path: Path, object_store: ObjectStore):
+    prepared(tmp_path, LISTS, LISTS)
+    object_store.put_folder("raw-parquet", tmp_path / "raw")
 
-
-@pytest.mark.parametrize("suffix", [".parquet", slow(".csv"), slow(".jsonl"), slow(".tfrecord")])
-def test_every_format_in_an_object_store(tmp_path: Path, object_store: ObjectStore, suffix: str):
-    write_parts(tmp_path / "raw", suffix)
-    bucket = f"raw-{suffix[1:]}"
-    object_store.put_folder(bucket, tmp_path / "raw")
-    prepare(section(tmp_path, extract=None))
-
-    there = {"extract": None, "input_path": f"s3://{bucket}/*", "intermediate_dir": str(tmp_path / "there")}
+    there = {"extract": None, "input_path": "s3://raw-parquet/*", "intermediate_dir": str(tmp_path / "there")}
     summary = prepare(section(tmp_path, **there, parallel=True, num_workers=1))
 
-    assert (summary.num_files, summary.num_samples, summary.kept_tasks) == (2, 5, 0)
+    assert (summary.num_files, summary.num_samples, summary.kept_tasks) == (2, 6, 0)
     assert [*batch_contents(tmp_path / "there")] == [*batch_contents(tmp_path / "batches")]
     assert prepare(section(tmp_path, **there)).kept_tasks == 1
-    write_rows(tmp_path / "raw" / f"rows_1{suffix}", ROWS)
-    object_store.put_folder(bucket, tmp_path / "raw")
-    with pytest.raises(DataError, match=rf"something else: input s3://{bucket}/rows_1{suffix} had \d+ bytes"):
+    write_raw(tmp_path, LISTS, ROWS)
+    object_store.put_folder("raw-parquet", tmp_path / "raw")
+    with pytest.raises(DataError, match=r"something else: input s3://raw-parquet/1\.parquet had \d+ bytes"):
         prepare(section(tmp_path, **there))
 
 
@@ -107,306 +84,214 @@ def test_a_function_is_given_the_url_of_a_file_in_a_store(desk: Path, object_sto
     assert prepared_arrays(desk / "batches")["strategic_features"].tolist() == [[21.0], [21.0]]
 
 
-def test_all_files_have_the_columns_of_the_first(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / "0.parquet", ROWS)
-    write_rows(tmp_path / "raw" / "1.parquet", dict(reversed(ROWS.items())) | {"new": [7] * 5})
-
-    prepare(section(tmp_path, extract=None, schema={"feature_columns": ["price", "age"]}))
-
-    features = prepared_arrays(tmp_path / "batches")["strategic_features"]
-    assert (
-        features[:5].tolist()
-        == features[5:].tolist()
-        == np.stack([ROWS["price"], ROWS["age"]], axis=1).tolist()
-    )
-
-
-NOT_FIRST = "is not in the first file that has samples; name the"
-
-
-@pytest.mark.parametrize(
-    ("further", "schema", "problem"),
-    [
-        (
-            {"new": [7] * 5},
-            {},
-            f"column 'new' {NOT_FIRST} features in preprocessing.schema.feature_columns",
-        ),
-        (
-            {"labels_sell": [0] * 5},
-            {"feature_columns": ["age"]},
-            f"column 'labels_sell', of head 'sell', {NOT_FIRST} heads in preprocessing.schema.label_columns",
-        ),
-        (
-            {"masks_buy": [[0]] * 5},
-            {"label_columns": {"buy": "labels_buy"}},
-            f"column 'masks_buy', of head 'buy', {NOT_FIRST} heads in preprocessing.schema.mask_columns",
-        ),
-    ],
-)
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_a_column_that_only_later_files_have(
-    tmp_path: Path, suffix: str, further: dict[str, Any], schema: dict[str, Any], problem: str
-):
-    (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / f"0{suffix}", ROWS)
-    write_rows(tmp_path / "raw" / f"1{suffix}", ROWS | further)
-
-    with pytest.raises(FileFailed) as error:
-        prepare(section(tmp_path, extract=None, schema=schema))
-
-    assert str(error.value) == f"{tmp_path}/raw/1{suffix}: {problem}"
-
-
-def test_a_head_that_only_later_files_have_where_the_first_has_none(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw/0.csv").write_text("price\n1\n")
-    (tmp_path / "raw/1.csv").write_text("price,labels_buy\n1,1\n")
-
-    with pytest.raises(
-        FileFailed, match=rf"1\.csv: column 'labels_buy', of head 'buy', {NOT_FIRST} heads in"
-    ):
-        prepare(section(tmp_path, extract=None))
-
-
 def test_columns_beside_those_that_are_named_may_come_and_go(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / "0.parquet", LISTS)
-    write_rows(tmp_path / "raw" / "1.parquet", LISTS | {"labels_sell": [0] * 5, "name": ["x"] * 5})
-    named = {
-        "feature_columns": ["price"],
-        "label_columns": {"buy": "labels_buy"},
-        "mask_columns": {"buy": "masks_buy"},
-    }
+    heads = {"label_columns": {"buy": "labels_buy"}, "mask_columns": {"buy": "masks_buy"}}
+    other = LISTS | {"labels_sell": [0] * 3, "name": ["x"] * 3}
 
-    prepare(section(tmp_path, extract=None, schema=named))
+    prepared(tmp_path, LISTS, other, schema={"feature_columns": ["price"], **heads})
 
     arrays = prepared_arrays(tmp_path / "batches")
     assert {name: len(array) for name, array in arrays.items()} == {
-        "strategic_features": 10,
-        "labels_buy": 10,
-        "masks_buy": 10,
+        "strategic_features": 6,
+        "labels_buy": 6,
+        "masks_buy": 6,
     }
 
 
-def test_two_columns_of_one_name(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    column = pa.array([1.0])
-    path = tmp_path / "raw" / "0.parquet"
-    pq.write_table(pa.Table.from_arrays([column, column, column], ["price", "age", "age"]), path)
+def test_the_store_tells_which_column_is_which(tmp_path: Path):
+    prepared(tmp_path, CSV)
+    merge(tmp_path / "batches", tmp_path / "store")
 
-    with pytest.raises(FileFailed) as error:
-        prepare(section(tmp_path, extract=None))
-
-    assert str(error.value) == f"{path}: column 'age': stands 2 times in this file"
+    document = json.loads((tmp_path / "store" / "manifest.json").read_text())
+    schema = StoreSchema.from_document(document["schema"])
+    assert [spec.columns for spec in schema.arrays] == [("price", "age"), ()]
 
 
-def test_a_value_beyond_its_type_is_named(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / "0.csv", ROWS | {"labels_buy": [0, 1, 40000, 0, 0]})
+def test_a_file_with_nothing_but_a_header_gives_no_samples_wherever_it_stands(tmp_path: Path):
+    header = CSV.splitlines()[0]
 
-    with pytest.raises(FileFailed) as error:
-        prepare(section(tmp_path, extract=None))
+    summary = prepared(tmp_path, header, CSV, header)
 
-    assert str(error.value).startswith(f"{tmp_path}/raw/0.csv: sample 2: ")
-    assert str(error.value).endswith(
-        "40000 does not fit int16 (-32768 to 32767); declare another type in preprocessing.schema.labels"
-    )
+    assert (summary.num_samples, summary.empty) == (3, [f"{tmp_path}/raw/0.csv", f"{tmp_path}/raw/2.csv"])
 
 
-def columns_of(folder: Path) -> dict[str, tuple[str, ...]]:
-    """What the store of a folder says of where its arrays came from."""
-    merge(folder / "batches", folder / "store")
-    document = json.loads((folder / "store" / "manifest.json").read_text())
-    return {spec.name: spec.columns for spec in StoreSchema.from_document(document["schema"]).arrays}
+GROUPED = {"by": "group", "group_key": "match"}
 
 
-@each_format
-def test_the_store_tells_which_column_is_which(tmp_path: Path, suffix: str):
-    write_parts(tmp_path / "raw", suffix)
-
-    prepare(section(tmp_path, extract=None))
-
-    first, *others = columns_of(tmp_path).values()
-    assert first == (
-        ("age", "price") if suffix == ".tfrecord" else ("price", "age")
-    )  # of which a record has no order
-    assert {*others} == {()}
-
-
-def test_columns_of_groups(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / "a.parquet", ROWS | {"height": [1.0] * 5})
-
-    prepare(section(tmp_path, extract=None, schema={"feature_groups": {"body": ["age", "height"]}}))
-
-    columns = columns_of(tmp_path)
-    assert columns["strategic_features"] == ("price",)
-    assert columns["strategic_features_body"] == ("age", "height")
-
-
-def test_lists_have_no_names_of_single_values(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / "a.parquet", ROWS | {"board": [[1.0, 2.0]] * 5})
-
-    prepare(section(tmp_path, extract=None))
-
-    assert columns_of(tmp_path)["strategic_features"] == ()
-
-
-@pytest.mark.parametrize("empty", ["0.csv", "2.csv"])
-def test_a_file_with_nothing_but_a_header_gives_no_samples_wherever_it_stands(tmp_path: Path, empty: str):
-    (tmp_path / "raw").mkdir()
-    write_rows(tmp_path / "raw" / "1.csv", ROWS)
-    (tmp_path / "raw" / empty).write_text("labels_buy,price,age\n")
-
-    summary = prepare(section(tmp_path, extract=None))
-
-    assert (summary.num_samples, summary.empty) == (5, [f"{tmp_path}/raw/{empty}"])
-
-
-def test_groups_of_csv_files_are_the_texts_that_are_written_there(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw/0.csv").write_text("price,match\n0.5,007\n1.5,7\n")
-    (tmp_path / "raw/1.csv").write_text("price,match\n2.5,007\n3.5,x\n")
-
-    prepare(section(tmp_path, extract=None, splits={"by": "group", "group_key": "match"}))
+def test_groups_of_csv_files_are_the_strings_that_are_written_there(tmp_path: Path):
+    prepared(tmp_path, "price,match\n0.5,007\n1.5,7\n", "price,match\n2.5,007\n3.5,x\n", splits=GROUPED)
 
     first, second, third, last = prepared_arrays(tmp_path / "batches")["groups"].tolist()
     assert (first, len({first, second, last})) == (third, 3)
 
 
-def test_a_row_without_a_group_is_told(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw/0.csv").write_text("price,match\n0.5,007\n1.5,\n")
+@pytest.mark.parametrize("schema", [{}, {"feature_columns": ["gold", "wood"]}])
+def test_a_column_that_is_empty_in_a_whole_file_is_filled(tmp_path: Path, schema: dict):
+    empty = "gold,wood\n1,NA\n3,\n"
 
-    with pytest.raises(FileFailed, match=r"0\.csv: sample 1: 'match' is missing; a group is told by"):
-        prepare(section(tmp_path, extract=None, splits={"by": "group", "group_key": "match"}))
+    prepared(tmp_path, empty, "gold,wood\n1,2\n3,4\n", empty, schema={"fill_value": -1} | schema)
+
+    found = prepared_arrays(tmp_path / "batches")["strategic_features"].tolist()
+    assert found == [[1, -1], [3, -1], [1, 2], [3, 4], [1, -1], [3, -1]]
+
+
+def test_numbers_are_read_where_no_sampled_row_has_one(tmp_path: Path):
+    zeros = "0" * 50  # more than 1 MiB of text, else all of it is sampled
+    rows = [f"{row}.{zeros},{'2.5' if row == 15_000 else ''}\n" for row in range(30_000)]
+
+    prepared(tmp_path, "gold,wood\n" + "".join(rows), batch_size=10_000, schema={"fill_value": -1})
+
+    found = prepared_arrays(tmp_path / "batches")["strategic_features"][:, 1]
+    assert (found[15_000], found[15_001], len(found)) == (2.5, -1, 30_000)
+
+
+def large_file(odd: str) -> str:
+    """20,000 rows, in one of which something else stands for a number."""
+    rows = [f"{row},{odd if row == 15_000 else 2 * row},{row % 5}\n" for row in range(20_000)]
+    return "gold,wood,labels_move\n" + "".join(rows)
+
+
+NOT_FIRST = "is not in the first file that has samples; name the"
+FEATURE_CURE = "correct it, or do without the column: preprocessing.schema.feature_columns names the features"
+LABEL_CURE = "correct it, or take another column: preprocessing.schema.label_columns names those of the heads"
+FILL = "set preprocessing.schema.fill_value to the number that stands for it, or leave the row out with a function"
+REFUSED = {
+    "a further feature": (
+        [ROWS, ROWS | {"new": [7] * 3}],
+        {},
+        f"1.parquet: column 'new' {NOT_FIRST} features in preprocessing.schema.feature_columns",
+    ),
+    "a further label": (
+        [ROWS, ROWS | {"labels_sell": [0] * 3}],
+        {"feature_columns": ["age"]},
+        f"1.parquet: column 'labels_sell', of head 'sell', {NOT_FIRST} heads in preprocessing.schema.label_columns",
+    ),
+    "a further mask": (
+        [ROWS, LISTS],
+        {"label_columns": {"buy": "labels_buy"}},
+        f"1.parquet: column 'masks_buy', of head 'buy', {NOT_FIRST} heads in preprocessing.schema.mask_columns",
+    ),
+    "a feature that is not there": (
+        [ROWS],
+        {"feature_columns": ["prize"]},
+        "0.parquet: has no column 'prize', which preprocessing.schema.feature_columns names or the first file has",
+    ),
+    "a label that is not there": (
+        [ROWS],
+        {"labels": {"buys": "int16"}},
+        "0.parquet: has no column 'buys', which preprocessing.schema.label_columns names or the first file has",
+    ),
+    "no feature": (
+        [{"labels_buy": [1]}],
+        {},
+        "0.parquet: no column is left for features; name them in preprocessing.schema.feature_columns",
+    ),
+    "a feature that is a label": (
+        [ROWS],
+        {"feature_columns": ["labels_buy", "age"]},
+        "0.parquet: column 'labels_buy' is a feature and a label or mask; leave it out of preprocessing.schema",
+    ),
+    "two groups of features": (
+        [ROWS],
+        {"feature_groups": {"one": ["age"], "two": ["age", "price"]}},
+        "0.parquet: column 'age' is in two groups of preprocessing.schema.feature_groups, 'one' and 'two'",
+    ),
+    "a group with a label": (
+        [ROWS],
+        {"feature_groups": {"one": ["labels_buy"]}},
+        (
+            "0.parquet: column 'labels_buy' is a feature and a label or mask; leave it out of preprocessing.schema."
+            "feature_groups"
+        ),
+    ),
+    "a word": (
+        [large_file("abc")],
+        {},
+        f"0.csv: row 15000: column 'wood': value 'abc' is no number; {FEATURE_CURE}",
+    ),
+    "a word after missing values": (
+        ["gold,wood\n1,7\n2,\n3,NA\n4,abc\n"],
+        {"fill_value": 0},
+        f"0.csv: row 3: column 'wood': value 'abc' is no number; {FEATURE_CURE}",
+    ),
+    "a word among labels": (
+        ["gold,labels_move\n1,7\n2,\n3,left\n"],
+        {},
+        f"0.csv: row 2: column 'labels_move': value 'left' is no number; {LABEL_CURE}",
+    ),
+    "a missing number": ([large_file("")], {}, f"0.csv: row 15000: column 'wood': is null; {FILL}"),
+    "a missing label": (
+        ["gold,labels_move\n1,\n2,\n"],
+        {"fill_value": 0},
+        "0.csv: row 0: column 'labels_move': is null; correct it, or leave the row out with a function",
+    ),
+    "a date": (
+        [{"gold": [1.0, 2.0], "wood": [None, datetime.date(2026, 11, 16)]}],
+        {},
+        f"0.parquet: row 1: column 'wood': value '2026-11-16' is no number; {FEATURE_CURE}",
+    ),
+    "a list of strings": (
+        [{"gold": [1.0, 2.0], "wood": [["left"], []]}],
+        {},
+        f"0.parquet: row 0: column 'wood': value \"['left']\" is no number; {FEATURE_CURE}",
+    ),
+    "a long string": (
+        [{"gold": [1.0, 2.0], "wood": ["7", "x" * 50]}],
+        {},
+        f"0.parquet: row 1: column 'wood': value '{'x' * 40}...' is no number; {FEATURE_CURE}",
+    ),
+    "numbers as strings": (
+        [{"gold": [1.0, 2.0], "wood": ["", "7"]}],
+        {},
+        "0.parquet: column 'wood': holds numbers written as text; declare its type in data_config.input_fields",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "schema", "problem"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_used(tmp_path: Path, files: list, schema: dict[str, Any], problem: str):
+    with pytest.raises(DataError) as error:
+        prepared(tmp_path, *files, schema=schema)
+
+    assert str(error.value).startswith(f"{tmp_path}/raw/{problem}")
+
+
+def test_a_row_without_a_group_is_told(tmp_path: Path):
+    with pytest.raises(DataError, match=r"0\.csv: sample 1: 'match' is missing; a group is told by"):
+        prepared(tmp_path, "price,match\n0.5,007\n1.5,\n", splits=GROUPED)
 
 
 def roles(columns: dict[str, Any], group_key: str | None = None, **declared: Any) -> Any:
-    return find_roles(
-        pa.table(columns).schema, SampleSchema.model_validate(declared), group_key, "rows.parquet"
+    schema = SampleSchema.model_validate(declared)
+    return find_roles(pa.table(columns).schema, schema, group_key, "rows.parquet")
+
+
+def test_names_and_the_run_file_tell_what_columns_are():
+    found = roles(LISTS)
+    assert (found.features, found.labels, found.masks) == (
+        ("price", "age"),
+        {"buy": "labels_buy"},
+        {"buy": "masks_buy"},
     )
 
-
-def test_names_tell_what_columns_are():
-    found = roles(LISTS)
-
-    assert found.features == ("price", "age")
-    assert (found.labels, found.masks) == ({"buy": "labels_buy"}, {"buy": "masks_buy"})
-
-
-def test_the_run_file_tells_what_columns_are():
     columns = {"f_10": [1.0], "f_9": [1.0], "x": [2.0], "bought": [1], "user": ["ann"]}
-
     found = roles(columns, "user", feature_columns=["x", "f_*"], label_columns={"buy": "bought"})
-
-    assert found.features == ("x", "f_9", "f_10")
     assert found.columns == ("x", "f_9", "f_10", "bought", "user")
 
-
-@pytest.mark.parametrize(
-    ("columns", "declared", "problem"),
-    [
-        (
-            ROWS,
-            {"feature_columns": ["prize"]},
-            "has no column 'prize', which preprocessing.schema.feature_columns names or the first file has",
-        ),
-        (
-            ROWS,
-            {"labels": {"buys": "int16"}},
-            "has no column 'buys', which preprocessing.schema.label_columns names or the first file has",
-        ),
-        (
-            ROWS | {"name": ["a"] * 5},
-            {},
-            "column 'name' holds string, not numbers; name the features in preprocessing.schema.feature_columns",
-        ),
-        (
-            {"labels_buy": [1]},
-            {},
-            "no column is left for features; name them in preprocessing.schema.feature_columns",
-        ),
-        (
-            ROWS,
-            {"feature_columns": ["labels_buy", "age"]},
-            "column 'labels_buy' is a feature and a label or mask; leave it out of preprocessing.schema",
-        ),
-    ],
-)
-def test_columns_that_are_not_clear(columns: dict, declared: dict, problem: str):
-    with pytest.raises(DataError) as error:
-        roles(columns, **declared)
-
-    assert str(error.value).startswith(f"rows.parquet: {problem.partition('did you mean')[0]}")
-
-
-def test_heads_that_are_not_declared_are_heads_too():
     columns = {"price": [1.0], "labels_buy": [1], "labels_sell": [0], "hold": [0], "masks_buy": [[1, 0]]}
-
     found = roles(columns, labels={"hold": "int32", "sell": "int32"}, masks={})
-
     assert found.labels == {"hold": "hold", "sell": "labels_sell", "buy": "labels_buy"}
     assert (found.features, found.masks) == (("price",), {"buy": "masks_buy"})
-
-
-def test_a_label_is_no_feature_though_no_head_has_it():
-    columns = {"price": [1.0], "labels_buy": [1], "labels_sell": [0], "masks_buy": [[1, 0]]}
-
-    found = roles(columns, label_columns={"buy": "labels_buy"}, mask_columns={"buy": "masks_buy"})
-
-    assert (found.features, found.labels) == (("price",), {"buy": "labels_buy"})
-
-
-def test_numbers_that_are_missing_or_of_another_length():
-    with pytest.raises(
-        DataError,
-        match=r"^a\.csv: row 12: column 'x': is null; correct it, or leave the row out with a function",
-    ):
-        column_numbers(pa.array([1, 2, None]), "a.csv", "x", 10)
-    with pytest.raises(
-        DataError, match=r"^a\.csv: row 11: column 'x': has 1 values but row 10 has 2; all must"
-    ):
-        column_numbers(pa.array([[1, 2], [3]]), "a.csv", "x", 10)
-    with pytest.raises(
-        DataError, match=r"^a\.csv: row 11: column 'x': holds a null in its list; correct it, or"
-    ):
-        column_numbers(pa.array([[1, 2], [3, None]]), "a.csv", "x", 10)
-    with pytest.raises(
-        DataError, match=r"^a\.csv: column 'x': holds lists of lists; give one list for a row$"
-    ):
-        column_numbers(pa.array([[[1]], [[2]]]), "a.csv", "x")
-
-
-def test_lists_are_rows():
-    assert column_numbers(pa.array([[1, 2], [3, 4]]), "a.csv", "x").tolist() == [[1, 2], [3, 4]]
-    assert column_numbers(pa.array([[5], [1], [2]], pa.list_(pa.int8(), 1))[1:], "a", "x").tolist() == [
-        [1],
-        [2],
-    ]
-
-
-def test_columns_side_by_side():
-    whole, halves = column_numbers(pa.array([1, 2]), "a", "x"), column_numbers(pa.array([0.5, 1.5]), "a", "y")
-    pairs = column_numbers(pa.array([[7, 8], [9, 10]]), "a", "z")
-
-    assert side_by_side([whole, halves, pairs]).tolist() == [[1, 0.5, 7, 8], [2, 1.5, 9, 10]]
-    assert side_by_side([whole]).tolist() == [[1], [2]]
 
 
 @pytest.mark.parametrize(
     ("column", "filled"),
     [
         (pa.array([1, None, 3]), [1, -0.5, 3]),
-        (pa.array([1.5, None], pa.float32()), [1.5, -0.5]),
         (pa.array([True, None]), [1, -0.5]),
         (pa.nulls(2), [-0.5, -0.5]),
         (pa.array([[9], [1, None], [None, 2]])[1:], [[1, -0.5], [-0.5, 2]]),
         (pa.array([[9, 9], [1, None]], pa.list_(pa.int8(), 2))[1:], [[1, -0.5]]),
-        (pa.array([1, 2]), [1, 2]),
     ],
 )
 def test_a_number_stands_for_features_that_are_missing(column: pa.Array, filled: list):
@@ -414,24 +299,21 @@ def test_a_number_stands_for_features_that_are_missing(column: pa.Array, filled:
 
 
 @pytest.mark.parametrize(
-    ("column", "fill_value", "problem"),
+    ("values", "keys", "problem"),
     [
+        ([[1], [2, 3]], {}, "row 11: column 'x': has 2 values but row 10 has 1; all must have as many"),
+        ([[1], [None]], {}, "row 11: column 'x': holds a null in its list; correct it, or leave the row out"),
+        ([[[1]], [[2]]], {}, "column 'x': holds lists of lists; give one list for a row"),
+        ([[1], [None]], {"is_feature": True}, f"row 11: column 'x': holds a null in its list; {FILL}"),
         (
-            pa.array([1, None]),
-            None,
-            "row 11: column 'x': is null; set preprocessing.schema.fill_value to the number",
+            [[1], None],
+            {"is_feature": True, "fill_value": 0.0},
+            "row 11: column 'x': is null; a list cannot be filled",
         ),
-        (
-            pa.array([[1], [None]]),
-            None,
-            "row 11: column 'x': holds a null in its list; set preprocessing.schema.fill",
-        ),
-        (pa.array([[1], None]), 0.0, "row 11: column 'x': is null; a list cannot be filled"),
-        (pa.array(["a", None]), 0.0, "column 'x': holds string, not numbers"),
     ],
 )
-def test_what_cannot_be_filled(column: pa.Array, fill_value: float | None, problem: str):
+def test_lists_that_cannot_be_used(values: list, keys: dict[str, Any], problem: str):
     with pytest.raises(DataError) as error:
-        column_numbers(column, "a.csv", "x", 10, is_feature=True, fill_value=fill_value)
+        column_numbers(pa.array(values), "a.csv", "x", 10, **keys)
 
     assert str(error.value).startswith(f"a.csv: {problem}")

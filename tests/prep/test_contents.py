@@ -8,21 +8,21 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.prep import contents as contents_module
-from penstock.prep.contents import ArrayContents, contents_of
+from penstock.prep.contents import ArrayContents, contents_of, read_samples
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
-from penstock.readers.batch_files import read_array, save_batch
+from penstock.readers.batch_files import save_batch
 from penstock.readers.store_manifest import InputRecord, Manifest
 from penstock.readers.store_schema import ArrayNames, sample_schema
-from tests.prep.merge.inputs import concatenated, write_batches
+from tests.prep.merge.inputs import concatenated, load_split, write_batches
 from tests.readers.batch_files.samples import assert_same, game_arrays
 
+SPLITS = SplitShares(0.5, 0.5, 0)
 STORES = {
-    "npy": MergeOptions(),
-    "heads npy": MergeOptions(heads="npy"),
-    "parquet": MergeOptions(target="parquet", compression="zstd"),
-    "ipc": MergeOptions(target="ipc", compression="lz4"),
-    "hdf5": MergeOptions(target="hdf5"),
+    "npy": MergeOptions(SPLITS),
+    "parquet": MergeOptions(SPLITS, target="parquet", compression="zstd"),
+    "ipc": MergeOptions(SPLITS, target="ipc", compression="lz4"),
+    "hdf5": MergeOptions(SPLITS, target="hdf5"),
 }
 
 
@@ -64,47 +64,17 @@ def test_a_folder_of_batch_files_is_one(tmp_path, layout, compression):
 def test_a_store_in_every_form(tmp_path, options):
     if options.target == "hdf5":
         pytest.importorskip("h5py")
-    expected = concatenated(write_batches(tmp_path / "batches"))
+    write_batches(tmp_path / "batches")
     merge(tmp_path / "batches", tmp_path / "store", options=options)
 
     found = contents_of(tmp_path / "store")
 
     assert (found.kind, found.heads) == (f"store ({options.target})", ("action_type", "target"))
-    assert (found.facts["samples"], found.facts["splits"]) == (28, {"train": 28})
-    assert_same(values_of(found.parts[0]), expected)
-    assert len(values_of(found.parts[0], first=3)["labels_target"]) == 28 - 3 * len(found.parts[0].blocks)
-
-
-@pytest.mark.parametrize("options", STORES.values(), ids=STORES.keys())
-def test_types_of_every_size_and_order_come_back(tmp_path, options):
-    if options.target == "hdf5":
-        pytest.importorskip("h5py")
-    arrays = {
-        "strategic_features": np.array([[1.5, -3]], np.float16),
-        "labels_move": np.array([True]),
-        "large": np.array([2**64 - 1], np.uint64),
-        "reversed": np.array([258], ">i4"),
-    }
-    (tmp_path / "batches").mkdir()
-    save_batch(tmp_path / "batches" / "batch_0.batch", arrays)
-    merge(tmp_path / "batches", tmp_path / "store", options=options)
-
-    part = contents_of(tmp_path / "store").parts[0]
-
-    assert [array.dtype for array in part.arrays] == [array.dtype for array in arrays.values()]
-    found = values_of(part)
-    assert {name: values.tolist() for name, values in found.items()} == {
-        name: values.reshape(found[name].shape).tolist() for name, values in arrays.items()
-    }
-
-
-def test_a_store_has_a_part_for_each_split(tmp_path):
-    write_batches(tmp_path / "batches")
-    merge(tmp_path / "batches", tmp_path / "store", options=MergeOptions(SplitShares(0.5, 0.5, 0)))
-
-    found = contents_of(tmp_path / "store")
-
+    assert (found.facts["samples"], found.facts["splits"]) == (28, {"train": 14, "val": 14})
     assert [(part.split, part.num_rows) for part in found.parts] == [("train", 14), ("val", 14)]
+    labels = load_split(tmp_path / "store", "val")["labels_target"]
+    np.testing.assert_array_equal(values_of(found.parts[1])["labels_target"], labels)
+    np.testing.assert_array_equal(values_of(found.parts[1], first=3)["labels_target"], labels[3:])
 
 
 def test_large_arrays_are_read_by_chunks(tmp_path, monkeypatch):
@@ -117,26 +87,11 @@ def test_large_arrays_are_read_by_chunks(tmp_path, monkeypatch):
     assert len(found.blocks) == 28
     assert all(block.held_bytes == 64 for block in found.blocks)
     assert_same(values_of(found), expected)
-
-
-@pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_some_samples_of_a_block_each_array_read_once(tmp_path, compression, monkeypatch):
-    arrays = game_arrays(9)
-    save_batch(tmp_path / "a.batch", arrays, compression=compression)
-    read = []
-    monkeypatch.setattr(
-        contents_module,
-        "read_array",
-        lambda header, array: (read.append(array.name), read_array(header, array))[1],
-    )
-
-    block = contents_of(tmp_path / "a.batch").parts[0].blocks[0]
-    found = [(name, values.tolist()) for name, values in block.chunks([(0, 2), (5, 9)])]
-
-    assert found == [
-        (name, array[rows].tolist()) for name, array in arrays.items() for rows in (slice(0, 2), slice(5, 9))
+    some = {name: np.concatenate([array[3:4], array[9:10]]) for name, array in expected.items()}
+    samples = [(row, name, values[0].tolist()) for row, name, values in read_samples(found.blocks, [3, 9])]
+    assert samples == [
+        (row, name, some[name][index].tolist()) for index, row in enumerate((3, 9)) for name in some
     ]
-    assert read == ([] if compression == "none" else list(arrays))
 
 
 def test_heads_are_known_by_the_names_of_the_manifest_beside(tmp_path):
@@ -163,22 +118,6 @@ def test_other_things_are_none(tmp_path, name):
 
     assert contents_of(tmp_path / name) is None
     assert contents_of(tmp_path) is None
-
-
-def test_a_native_file_is_known_under_any_name(tmp_path):
-    save_batch(tmp_path / "samples.bin", game_arrays(2))
-
-    assert contents_of(tmp_path / "samples.bin").kind == "batch file (native)"
-
-
-@pytest.mark.parametrize("num_bytes", [0, 10, 300, 767])
-def test_a_torn_batch_file_is_one_line(tmp_path, num_bytes):
-    path = tmp_path / "batch_0000.batch"
-    save_batch(path, game_arrays(5))
-    path.write_bytes(path.read_bytes()[:num_bytes])
-
-    with pytest.raises(DataError, match=r"batch_0000\.batch: [^\n]+$"):
-        contents_of(path)
 
 
 def test_a_damaged_array_is_named(tmp_path):
@@ -215,18 +154,9 @@ def test_files_that_a_manifest_lists_must_be_there_and_whole(tmp_path):
         contents_of(tmp_path / "store")
     features.unlink()
     with pytest.raises(
-        DataError, match=r"X_train\.npy: is missing, but manifest\.json lists it; run penstock merge"
+        DataError, match=r"X_train\.npy: is missing, but manifest\.json lists it; run penstock"
     ):
         contents_of(tmp_path / "store")
-
-
-def test_a_manifest_of_no_batch_files(tmp_path):
-    Manifest((), (), sample_schema(3, [], {}), {}).write(tmp_path)
-
-    with pytest.raises(
-        DataError, match=r"has no samples: penstock prep found none in 0 input files, or left"
-    ):
-        contents_of(tmp_path)
 
 
 def test_what_a_block_holds_at_most(tmp_path):
@@ -238,32 +168,6 @@ def test_what_a_block_holds_at_most(tmp_path):
 
     assert plain.blocks[0].held_bytes == contents_module._CHUNK_BYTES
     assert arrays["x"].nbytes < packed.blocks[0].held_bytes < arrays["x"].nbytes + 100_000
-
-
-def test_a_file_that_is_gone_or_cut_short_while_it_is_looked_at(tmp_path):
-    write_batches(tmp_path / "batches")
-    merge(tmp_path / "batches", tmp_path / "store")
-    features = tmp_path / "store" / "X_train.npy"
-    part = contents_of(tmp_path / "store").parts[0]
-
-    features.write_bytes(features.read_bytes()[:300])
-    with pytest.raises(
-        DataError, match=r"X_train\.npy: is cut short in array 'strategic_features'; write it"
-    ):
-        values_of(part)
-    features.unlink()
-    with pytest.raises(DataError, match=r"X_train\.npy: cannot be read: No such file or directory"):
-        values_of(part)
-
-
-def test_a_torn_manifest_is_told(tmp_path):
-    write_batches(tmp_path / "batches")
-    merge(tmp_path / "batches", tmp_path / "store")
-    manifest = tmp_path / "store" / "manifest.json"
-    manifest.write_bytes(manifest.read_bytes()[:200])
-
-    with pytest.raises(DataError, match=r"manifest\.json: is damaged or no penstock store; remove it and"):
-        contents_of(tmp_path / "store")
 
 
 def test_a_damaged_parquet_file_is_one_line(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.prep.extract import Arrays, Extraction, in_one_line
+from penstock.prep.extract import Extraction
 from penstock.prep.prepare import prepare
 from penstock.prep.sections import SampleSchema
 from penstock.prep.split_groups import group_number
@@ -47,13 +47,6 @@ def items(value: Any, group_key: str | None = None, feature_columns: Sequence[st
     return list(extraction.items(DataFile("game", 1)))
 
 
-def test_samples_are_passed_on_as_they_are():
-    sample = {"features": [1.0], "labels": {"a": 1}, "match": "x"}
-
-    assert items([sample]) == [sample]
-    assert items(iter([sample]))[0] is sample
-
-
 def test_groups_are_added_under_their_name():
     [sample] = items([{"features": [1.0], "match": "x"}], "match")
     [arrays] = items([{"strategic_features": np.zeros((2, 3)), "match": np.array(["x", "y"])}], "match")
@@ -65,20 +58,15 @@ def test_groups_are_added_under_their_name():
     assert batch.values["groups"].tolist() == arrays.values["groups"].tolist()
 
 
-def test_tables_are_taken_batch_by_batch():
-    table = pa.table({"price": [1.0, 2.0, 3.0], "labels_buy": [0, 1, 0]})
-
-    [arrays] = items([table], feature_columns=["price"])
-
-    assert isinstance(arrays, Arrays)
-    assert arrays.values["strategic_features"].tolist() == [[1.0], [2.0], [3.0]]
-    assert arrays.values["labels_buy"].tolist() == [0, 1, 0]
-
-
 @pytest.mark.parametrize(
     ("value", "group_key", "problem"),
     [
         (3, None, "gave an object of type int; it should give samples, one after the other"),
+        (
+            [3],
+            None,
+            "sample 0: 'tests.prep.test_extract:given' gave an object of type int; it should give dicts",
+        ),
         (
             {"features": [1.0]},
             None,
@@ -110,20 +98,6 @@ def test_what_cannot_be_understood(value: Any, group_key: str | None, problem: s
         items(value, group_key)
 
     assert problem in str(error.value)
-
-
-class Speechless(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-def test_an_error_in_one_line():
-    assert in_one_line(ValueError("one\n\ttwo ")) == "ValueError: one two"
-    assert in_one_line(KeyError()) == "KeyError"
-
-
-def test_an_error_that_cannot_tell_its_text():
-    assert in_one_line(Speechless()) == "Speechless, which fails to tell its text"
 
 
 READS_CSV = """
@@ -159,29 +133,10 @@ def test_columns_in_another_order_are_the_same_features(table_desk: Path):
     assert arrays["labels_move"].tolist() == [0, 1, 1]
 
 
-def test_a_file_with_other_columns_is_refused(table_desk: Path):
-    other = table_desk / "raw" / "part_1.csv"
-    other.write_text("gold,stone,labels_move\n10,20,1\n")
-
-    with pytest.raises(FileFailed) as error:
-        prepare(section(table_desk, extract="tabular:tables"))
-
-    assert str(error.value).startswith(
-        f"{other}: has no column 'wood', which preprocessing.schema.feature_columns names or the first file has; "
-    )
-
-
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        (
-            "gold,wood,labels_move,stone",
-            "column 'stone' is not in the first file that has samples; name the features",
-        ),
-        (
-            "gold,wood,labels_move,labels_unit",
-            "column 'labels_unit', of head 'unit', is not in the first file",
-        ),
+        ("gold,wood,labels_move,stone", "column 'stone' is not in the first file that has samples; name the"),
         ("gold,wood,labels_move,gold", "column 'gold': stands 2 times in this file"),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.prep.extract import split_arrays, split_sample
+from penstock.prep.extract import split_features
 from penstock.prep.merge.merging import merge
 from penstock.prep.prepare import prepare
 from penstock.prep.sections import SampleSchema
@@ -22,42 +22,13 @@ def declared(**groups: Any) -> SampleSchema:
     return SampleSchema(features_name="seen", feature_groups=groups)
 
 
-def test_groups_are_cut_off_in_front():
-    sample = {"features": [1, 2, 3, 4], "labels": {"action": 1}}
-
-    assert split_sample(sample, declared(a=1, b=2), "x") == {
-        "features": [4],
-        "seen_a": [1],
-        "seen_b": [2, 3],
-        "labels": {"action": 1},
-    }
-    assert split_sample(sample, declared(), "x") is sample
-    assert "features" not in split_sample(sample, declared(a=1, b=3), "x")
-
-
-def test_what_has_its_array_already_is_not_cut_off():
-    sample = {"features": [1, 2], "seen_a": [0]}
-
-    assert split_sample(sample, declared(a=1, b=1), "x") == {"features": [2], "seen_a": [0], "seen_b": [1]}
-
-
-def test_whole_arrays():
-    arrays = split_arrays({"seen": np.arange(6).reshape(2, 3), "labels_a": np.zeros(2)}, declared(a=2), "x")
-
-    assert {name: array.tolist() for name, array in arrays.items()} == {
-        "seen": [[2], [5]],
-        "seen_a": [[0, 1], [3, 4]],
-        "labels_a": [0, 0],
-    }
-
-
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 5))
 def test_no_feature_is_lost_or_moved(widths: list[int], num_others: int):
     groups = declared(**{f"g{index}": width for index, width in enumerate(widths)})
     features = np.arange(2 * (sum(widths) + num_others)).reshape(2, -1)
 
-    arrays = split_arrays({"seen": features}, groups, "x")
-    sample = split_sample({"features": features[1].tolist()}, groups, "x")
+    arrays = split_features({"seen": features}, "seen", groups, "x", axis=1)
+    sample = split_features({"features": features[1].tolist()}, "features", groups, "x", axis=0)
 
     names = [f"seen_g{index}" for index in range(len(widths))]
     rest = ["seen"] if num_others else []
@@ -68,7 +39,7 @@ def test_no_feature_is_lost_or_moved(widths: list[int], num_others: int):
 
 def test_groups_of_columns_need_columns():
     with pytest.raises(DataError) as error:
-        split_sample({"features": [1]}, declared(prices=["price_*"]), "game.txt: sample 3")
+        split_features({"features": [1]}, "features", declared(prices=["price_*"]), "game.txt: sample 3", 0)
 
     assert str(error.value) == (
         "game.txt: sample 3: preprocessing.schema.feature_groups: 'prices' names columns, but there are none here; "
@@ -91,24 +62,6 @@ def test_each_group_has_its_file_and_its_type(desk: Path, function: str):
     assert place[:4].tolist() == [[0, 0], [0, 1], [0, 2], [1, 0]]
     assert rest[:4].tolist() == [[0.5], [1.5], [2.5], [1000.5]]
     assert summary.largest_errors == {"strategic_features_place": 0.0}
-
-
-def test_the_rounding_error_is_that_of_the_group(desk: Path):
-    (desk / "raw").mkdir()
-    (desk / "raw" / "game_0.txt").write_text("0 0.3 0.3 0.5\n0 0.3 0.3 0.1\n")
-    groups = {"schema": {"feature_groups": {"place": 2, "time": 1}}, "feature_dtypes": {"time": "float16"}}
-
-    summary = prepare(section(desk, **groups))
-
-    assert summary.largest_errors == {
-        "strategic_features_time": pytest.approx(0.1 - float(np.float16(0.1)), rel=1e-3)
-    }
-    assert {name: array.dtype.name for name, array in prepared_arrays(desk / "batches").items()} == {
-        "strategic_features_place": "float32",
-        "strategic_features_time": "float16",
-        "labels_action": "int16",
-        "masks_action": "int8",
-    }
 
 
 def test_a_number_too_large_for_the_type_of_its_group_is_told(desk: Path):
@@ -142,50 +95,3 @@ def test_columns_in_groups(tmp_path: Path):
         "strategic_features_prices": [[1.5, 3.5], [4, 6]],
         "labels_action": [1, 0],
     }
-
-
-def test_all_columns_in_groups(tmp_path: Path):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "a.csv").write_text("a,b,action\n1,2,1\n")
-    schema = {"feature_groups": {"one": ["a"], "two": ["b"]}, "labels": {"action": "int16"}}
-
-    prepare(section(tmp_path, extract=None, schema=schema))
-
-    assert [*prepared_arrays(tmp_path / "batches")] == [
-        "strategic_features_one",
-        "strategic_features_two",
-        "labels_action",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (
-            {"one": ["a"], "two": ["a", "b"]},
-            "column 'a' is in two groups of .*feature_groups, 'one' and 'two'",
-        ),
-        (
-            {"one": ["action"]},
-            r"'action' is a feature and a label or mask; leave it out of .*\.feature_groups",
-        ),
-        (
-            {"one": ["aa"]},
-            r"has no column 'aa', which preprocessing\.schema\.feature_groups names or the first file",
-        ),
-    ],
-)
-def test_columns_that_cannot_be_in_a_group(tmp_path: Path, groups: dict[str, list[str]], message: str):
-    (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "a.csv").write_text("a,b,action\n1,2,1\n")
-    schema = {"feature_groups": groups, "labels": {"action": "int16"}}
-
-    with pytest.raises(DataError, match=message):
-        prepare(section(tmp_path, extract=None, schema=schema))
-
-
-def test_arrays_that_are_too_narrow_are_told():
-    with pytest.raises(
-        DataError, match=r"^game\.npy: features: has 1, but the groups of .*feature_groups are 2$"
-    ):
-        split_arrays({"seen": np.zeros((3, 1))}, declared(a=2), "game.npy")

@@ -1,6 +1,5 @@
 """Raw files: which, in which order, and whether they are still the same."""
 
-import logging
 import os
 from pathlib import Path
 
@@ -21,33 +20,12 @@ def names_of(files: list[DataFile]) -> list[str]:
     return [file.name for file in files]
 
 
-def test_a_directory_stands_for_all_its_files_in_natural_order(tmp_path: Path):
-    make(tmp_path, "game_10.replay", "game_9.replay", ".hidden", "_done", "notes")
-
-    assert names_of(list_inputs(str(tmp_path), of_any_kind=True)) == [
-        "game_9.replay",
-        "game_10.replay",
-        "notes",
-    ]
-
-
-def test_without_a_function_a_directory_stands_for_its_data_files(tmp_path: Path):
-    make(tmp_path, "b10.csv", "b9.csv", "readme.md")
-
-    assert names_of(list_inputs(str(tmp_path), of_any_kind=False)) == ["b9.csv", "b10.csv"]
-
-
-def test_globs_and_lists(tmp_path: Path):
-    make(tmp_path, "a2", "a10", "b1")
+def test_globs_lists_and_names_with_a_comma(tmp_path: Path):
+    make(tmp_path, "a2", "a10", "b1", "c,d")
 
     files = list_inputs(f"{tmp_path}/b1, {tmp_path}/a*", of_any_kind=True)
 
     assert names_of(files) == ["b1", "a2", "a10"]
-
-
-def test_a_comma_is_part_of_a_name_where_a_file_is_called_so(tmp_path: Path):
-    make(tmp_path, "c,d")
-
     assert names_of(list_inputs(f"{tmp_path}/c,d", of_any_kind=True)) == ["c,d"]
 
 
@@ -114,20 +92,6 @@ def test_a_change_in_the_middle_of_a_file_in_a_store_is_noticed(object_store: Ob
     content[150_000] = 1
     object_store.put("changing", {"game": bytes(content)})
     assert not is_same_input(record, file)
-
-
-def test_a_file_under_two_names_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    make(tmp_path, "a", "b")
-    (tmp_path / "c").symlink_to("a")
-    (tmp_path / "d").hardlink_to(tmp_path / "b")
-
-    with caplog.at_level(logging.WARNING):
-        assert names_of(list_inputs(str(tmp_path), of_any_kind=True)) == ["a", "b", "c", "d"]
-
-    told = (
-        f"{tmp_path}/c is the same file as {tmp_path}/a, 1 more likewise; their samples will be there twice"
-    )
-    assert caplog.messages == [told]
 
 
 def test_folders_in_a_folder_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):

@@ -15,7 +15,6 @@ from penstock.config.sizes import GIB, MIB
 from penstock.prep import prepare as preparing
 from penstock.prep.prepare import WorkerLimits, prepare
 from penstock.prep.sections import Preprocessing
-from penstock.prep.tasks import FileFailed
 from penstock.prep.watch import WatchOptions
 from penstock.runtime.interrupts import Stopped, StopRequest
 from penstock.runtime.memory import MemoryMonitor, tree_bytes
@@ -39,28 +38,6 @@ def test_the_bytes_are_those_of_one_process(desk: Path):
     assert content(desk / "others") == content(desk / "batches")
 
 
-def test_a_failure_in_a_worker_is_told_as_one_here(desk: Path):
-    games = write_games(desk / "raw", [3, 2])
-    games[1].write_text("0 1 2 what\n")
-
-    with pytest.raises(FileFailed) as error:
-        prepare(section(desk, parallel=True, num_workers=1))
-
-    assert str(error.value) == (
-        f"{games[1]}: sample 0: 'rawgame:samples' failed: ValueError: could not convert string to float: 'what'"
-    )
-    assert 'rawgame.py", line ' in str(error.value.__cause__)
-
-
-def test_files_are_left_out_by_workers_as_here(desk: Path):
-    games = write_games(desk / "raw", [3, 2])
-    games[1].write_text("0 1 2 what\n")
-
-    summary = prepare(section(desk, parallel=True, num_workers=1, on_error="skip"))
-
-    assert (summary.num_samples, [*summary.left_out]) == (3, [str(games[1])])
-
-
 def test_the_task_of_a_killed_worker_is_done_once_more(desk: Path, caplog: pytest.LogCaptureFixture):
     games = write_games(desk / "raw", [3, 2, 2])
     games[1].write_text("1 1 1 1\ndie-once 1 2 3\n")
@@ -72,17 +49,6 @@ def test_the_task_of_a_killed_worker_is_done_once_more(desk: Path, caplog: pytes
     assert caplog.messages == [
         f"{games[1]}: a worker process was killed by SIGKILL at this file; it is tried once more"
     ]
-
-
-def test_every_file_at_which_a_worker_ends_has_a_second_chance(desk: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("penstock.prep.tasks._MIN_TASK_BYTES", 1000)
-    games = write_games(desk / "raw", [3, 2, 2])
-    for game in games[1:]:
-        game.write_text("die-once 1 2 3\n")
-
-    summary = prepare(section(desk, parallel=True, num_workers=1))
-
-    assert (summary.num_tasks, summary.num_samples) == (1, 5)
 
 
 def workers() -> set[psutil.Process]:
@@ -123,54 +89,6 @@ def begin_with(size: PoolSize, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WorkerLimits, "pool_size", lambda *_: size)
 
 
-def test_workers_are_added_while_memory_allows(
-    desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
-    begin_with(PoolSize(1, 3, tree_bytes() + 800 * MIB), monkeypatch)
-    games = write_games(desk / "raw", [1] * 5)
-    # The first worker is at this file until the third, which comes when the second has made something, is at the last.
-    games[1].write_text(f"await {games[4].name}.here\n")
-    games[4].write_text("here\n0 1 2 3\n")
-
-    summary = prepare(section(desk, parallel=True))
-
-    assert (summary.num_workers, summary.num_samples, caplog.messages) == (3, 5, [])
-
-
-def test_fewer_workers_than_asked_for_are_told_also_where_the_work_is_done_soon(
-    desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
-    caplog.set_level("INFO")
-    begin_with(PoolSize(2, 3, 64 * MIB), monkeypatch)
-    games = write_games(desk / "raw", [1] * 3)
-    # The second worker makes nothing before the first is at the last file.
-    games[1].write_text(f"await {games[2].name}.here\n")
-    games[2].write_text("here\n0 1 2 3\n")
-
-    summary = prepare(section(desk, parallel=True))
-
-    assert (summary.num_workers, summary.num_samples) == (2, 3)
-    [message] = caplog.messages
-    assert message == (
-        "preprocessing.num_workers: 2 of 3 worker processes were started; the work was done before it was known "
-        "whether memory.limit (64MiB) has room for more"
-    )
-
-
-def test_no_worker_is_added_where_memory_does_not_allow(desk: Path, caplog: pytest.LogCaptureFixture):
-    write_games(desk / "raw", [1] * 4)
-
-    # Less than the interpreter alone takes.
-    summary = prepare(section(desk, parallel=True, num_workers=3), limit_bytes=16 * MIB)
-
-    assert (summary.num_workers, summary.num_samples) == (1, 4)
-    [message] = caplog.messages
-    assert message.startswith(
-        "preprocessing.num_workers: going on with 1 of 3 worker processes, since memory.limit is "
-    )
-    assert " and each of them takes up to " in message
-
-
 @pytest.mark.slow
 def test_a_worker_is_given_up_when_all_take_too_much(
     desk: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -203,18 +121,6 @@ def test_one_worker_that_takes_too_much_ends_it(desk: Path):
     assert workers() <= before
 
 
-def test_a_limit_below_the_program_itself_is_told_as_such(desk: Path):
-    write_games(desk / "raw", [1, 1])
-
-    limit_bytes = tree_bytes() // 2
-    with MemoryMonitor(limit_bytes, 0.1) as monitor:
-        watching = WatchOptions(monitor=monitor, stops_when_exceeded=True)
-        with pytest.raises(
-            BudgetExceeded, match=r"^memory\.limit: is .*iB, but the program alone takes .*iB; raise it to "
-        ):
-            prepare(section(desk, parallel=True, num_workers=1), limit_bytes=limit_bytes, watching=watching)
-
-
 def test_a_worker_that_hangs_is_in_the_log(desk: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any):
     games = write_games(desk / "raw", [2, 2])
     games[1].write_text("here\nawait ../batches/log.jsonl game_1.txt\n")
@@ -241,34 +147,13 @@ def of_batches(batch_size: int, parallel: bool = True) -> Preprocessing:
     return Preprocessing(batch_size=batch_size, parallel=parallel)
 
 
-def test_two_cores_are_left_and_there_is_always_one_worker():
-    assert size(None, 1000, room(8 * GIB)) == (10, 10)
+def test_the_number_of_workers():
+    assert size(None, 1000, room(8 * GIB)) == (10, 10), "two cores are left"
     assert size(None, 1000, room(8 * GIB, cores=2))[1] == 1
-    assert size(None, 1000, room(MIB))[0] == 1
-
-
-def test_no_more_than_tasks():
-    assert size(None, 3, room(8 * GIB))[1] == 3
-    assert size(16, 0, room(8 * GIB))[1] == 1
-
-
-def test_what_the_run_file_says_may_be_more_than_cores():
-    assert size(16, 1000, room(8 * GIB))[1] == 16
-
-
-def test_where_memory_is_not_ample_a_few_begin():
-    assert size(None, 1000, room(GIB)) == (2, 10)
-
-
-def test_the_number_doubles_while_there_is_room():
-    pool = PoolSize(start=1, max=10, limit_bytes=1000 * MIB)
-
-    assert pool.addition(2, 300 * MIB, 80 * MIB) == 2
-    assert pool.addition(4, 460 * MIB, 80 * MIB) == 4
-    assert pool.addition(8, 780 * MIB, 80 * MIB) == 2
-    assert pool.addition(8, 780 * MIB, 160 * MIB) == 1
-    assert pool.addition(8, 999 * MIB, 80 * MIB) == 0
-    assert pool.addition(10, 300 * MIB, 80 * MIB) == 0
+    assert size(None, 1000, room(MIB))[0] == 1, "there is always one"
+    assert size(None, 1000, room(GIB)) == (2, 10), "where memory is not ample, a few begin"
+    assert size(16, 1000, room(8 * GIB))[1] == 16, "the run file may ask for more than cores"
+    assert size(None, 3, room(8 * GIB))[1] == 3, "no more than tasks"
 
 
 def test_a_batch_that_no_process_can_hold_is_refused_with_the_size_that_fits():
@@ -309,7 +194,3 @@ def test_a_limit_below_the_program_is_told_with_one_that_does_for_all_of_it():
         "memory.limit: is 80MiB, but the program alone takes 100MiB; raise it to 170MiB"
     )
     room(limit_bytes=170 * MIB).check(of_batches(500), True)
-
-
-def test_small_batches_are_not_to_blame_for_a_limit_below_the_program():
-    room(limit_bytes=MIB).check(of_batches(500, parallel=True), False)

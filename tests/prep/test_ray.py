@@ -1,9 +1,7 @@
 """Tasks on a Ray cluster of this machine."""
 
-import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,6 @@ import pytest
 from penstock.config.errors import ConfigError
 from penstock.prep.prepare import prepare
 from penstock.prep.tasks import FileFailed
-from penstock.prep.watch import WatchOptions
-from penstock.runtime.interrupts import StopRequest
 from penstock.runtime.worker_process import WorkerError
 from tests.prep.raw import content, section, write_games
 
@@ -75,28 +71,3 @@ def test_a_killed_task_is_done_once_more_and_then_reported(desk: Path, ray: Any)
         prepare(on_ray, restart=True)
     skipping = prepare(section(desk, parallel=True, executor="ray", on_error="skip"))
     assert (skipping.num_samples, [*skipping.left_out]) == (3, [str(games[1])])
-
-
-@dataclass
-class UntilItIsTold(StopRequest):
-    """Nobody asks to stop; who looks for that again and again lets a file come once progress was told."""
-
-    file: Path
-    capfd: pytest.CaptureFixture[str]
-
-    def __bool__(self) -> bool:
-        if re.search(
-            r"^preparing: file 0/1  samples 8  samples/s \d+$", self.capfd.readouterr().err, re.MULTILINE
-        ):
-            self.file.touch()
-        return False
-
-
-@pytest.mark.slow
-def test_progress_is_told_while_a_task_is_running(desk: Path, ray: Any, capfd: pytest.CaptureFixture[str]):
-    del ray
-    [game] = write_games(desk / "raw", [8])
-    game.write_text(game.read_text() + "await ../told\n")
-    watching = WatchOptions(stop=UntilItIsTold(desk / "told", capfd))
-
-    assert prepare(section(desk, parallel=True, executor="ray"), watching=watching).num_samples == 9

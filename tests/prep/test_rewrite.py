@@ -33,15 +33,6 @@ def small_buckets(monkeypatch):
     return hold
 
 
-def test_without_a_shuffle_rows_stay_in_order(tmp_path):
-    path = write_input(tmp_path / "in", [300, 0, 700])
-
-    summary = rewritten(path, tmp_path / "out")
-
-    assert rows(tmp_path / "out") == rows(path)
-    assert (summary.num_rows, summary.num_files, summary.seed) == (1000, 1, None)
-
-
 @settings(max_examples=12)
 @given(
     rows_per_file=st.lists(st.integers(0, 90), min_size=1, max_size=4),
@@ -75,8 +66,10 @@ def test_exactly_the_same_rows(
 def test_the_order_depends_on_the_seed_and_not_on_the_memory_or_the_files(tmp_path, small_buckets):
     path = write_input(tmp_path / "in", [500, 500])
     other_files = write_input(tmp_path / "same", [1, 900, 99], row_group_size=13)
-    rewritten(path, tmp_path / "ample", shuffle=True, seed=7)
-    rewritten(path, tmp_path / "seed", shuffle=True, seed=8)
+    summary = rewritten(path, tmp_path / "ample", shuffle=True, seed=7)
+    kept = json.loads((tmp_path / "ample" / "_rewrite.json").read_text())
+    assert (kept["num_rows"], kept["seed"], kept["checksum"]) == (1000, 7, summary.checksum)
+    assert rewritten(path, tmp_path / "seed", shuffle=True, seed=8).checksum == summary.checksum
     small_buckets(1000)
     rewritten(other_files, tmp_path / "tight", shuffle=True, seed=7, num_files=3)
 
@@ -134,16 +127,6 @@ def test_there_are_no_more_files_than_rows_and_always_one(tmp_path):
     assert pq.read_table(tmp_path / "b").schema.names == ["number", "text", "list", "map"]
 
 
-def test_the_summary_lies_beside_the_files(tmp_path):
-    path = write_input(tmp_path / "in", [10])
-
-    summary = rewritten(path, tmp_path / "out", shuffle=True, seed=5)
-
-    kept = json.loads((tmp_path / "out" / "_rewrite.json").read_text())
-    assert (kept["num_rows"], kept["seed"], kept["checksum"]) == (10, 5, summary.checksum)
-    assert rewritten(path, tmp_path / "other").checksum == summary.checksum
-
-
 def test_rows_that_change_on_the_way_are_noticed(tmp_path, monkeypatch):
     path = write_input(tmp_path / "in", [100])
     gather = external_shuffle.ExternalShuffle.gather
@@ -175,52 +158,27 @@ def path(tmp_path):
     return write_input(tmp_path / "in", [100])
 
 
-def test_a_folder_that_holds_something_is_refused(tmp_path, path):
+def test_only_what_an_older_rewrite_wrote_is_replaced(tmp_path, path):
     rewritten(path, tmp_path / "out")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.txt").write_text("years of work")
 
-    with pytest.raises(
-        ConfigError, match="out: is not empty; choose another folder, or replace it with --overwrite"
+    for source, out, overwrite, problem in (
+        (path, "out", False, "is not empty; choose another directory, or replace rewritten data with"),
+        (path, "file", False, "is a file; the output is a directory"),
+        (path, "thesis", True, r"has no _rewrite\.json, so it is not rewritten data and is not overwritten"),
+        (tmp_path / "out", "out", True, r"holds the input part-00000\.parquet; choose another folder"),
     ):
-        rewritten(path, tmp_path / "out")
+        with pytest.raises(ConfigError, match=f"{out}: {problem}"):
+            rewritten(source, tmp_path / out, overwrite=overwrite)
+    assert (tmp_path / "thesis" / "thesis.txt").exists()
 
-
-def test_an_older_rewrite_is_replaced_when_asked_for(tmp_path, path):
-    rewritten(path, tmp_path / "out", num_files=5)
+    rewritten(path, tmp_path / "out", overwrite=True, num_files=5)
     rewritten(path, tmp_path / "out", overwrite=True)
-
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
-        "_rewrite.json",
-        "part-00000.parquet",
-    ]
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in", "out"]
-
-
-def test_only_what_rewrite_wrote_is_overwritten(tmp_path, path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "thesis.txt").write_text("years of work")
-
-    with pytest.raises(
-        ConfigError, match=r"has no _rewrite\.json, so that it was not written by penstock rewrite"
-    ):
-        rewritten(path, tmp_path / "out", overwrite=True)
-
-    assert (tmp_path / "out" / "thesis.txt").exists()
-
-
-def test_the_input_is_never_the_output(tmp_path, path):
-    rewritten(path, tmp_path / "first")
-
-    with pytest.raises(
-        ConfigError, match=r"first: holds the input part-00000\.parquet; choose another folder"
-    ):
-        rewritten(tmp_path / "first", tmp_path / "first", overwrite=True)
-
-
-def test_a_file_is_no_folder(tmp_path, path):
-    (tmp_path / "out").write_text("")
-
-    with pytest.raises(ConfigError, match="out: is a file; the output is a folder"):
-        rewritten(path, tmp_path / "out")
+    names = sorted(file.name for file in (tmp_path / "out").iterdir())
+    assert names == ["_rewrite.json", "part-00000.parquet"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "in", "out", "thesis"]
 
 
 def test_a_disk_without_room_is_told_before_the_start(tmp_path, path, monkeypatch):
@@ -254,7 +212,7 @@ import sys, time
 from pathlib import Path
 from penstock.prep import rewrite as rewriting
 from penstock.prep.rewrite import RewriteOptions, rewrite
-from tests.prep.rewrite_data import survey_of
+from tests.prep.rewrite_data import scan_of
 
 write = rewriting.OutputFiles.write
 def write_slowly(self, batch, is_view):
@@ -263,7 +221,7 @@ def write_slowly(self, batch, is_view):
     time.sleep(600)
 rewriting.OutputFiles.write = write_slowly
 options = RewriteOptions(shuffle=True, num_files=10, memory_bytes=4 << 30)
-rewrite(survey_of(Path(sys.argv[1])), Path(sys.argv[2]), options)
+rewrite(scan_of(Path(sys.argv[1])), Path(sys.argv[2]), options)
 """
 
 

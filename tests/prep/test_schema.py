@@ -42,30 +42,18 @@ def label_types(form: str, labels: list[Any], **declared: str) -> tuple[str, str
     extraction = Extraction(f"{__name__}:{form}", schema, ReadingSection())
     found = found_in(DataFile("game", 1), extraction, {"strategic_features": "float32"})
     assert found is not None
-    return str(found.schema.spec("labels_a").dtype), str(found.schema.spec("labels_b").dtype)
+    return str(found[1].spec("labels_a").dtype), str(found[1].spec("labels_b").dtype)
 
 
-each_form = pytest.mark.parametrize("form", ["samples", "arrays", "batches"])
-
-
-@each_form
-@pytest.mark.parametrize(
-    ("labels", "dtype"),
-    [
-        ([3, 9], "int16"),
-        ([70_000, 1], "int64"),
-        ([0.5, 1.0], "float32"),
-        ([0.0, 0.25], "float32"),
-        ([1e9, 0.5], "float64"),
+@pytest.mark.parametrize("form", ["samples", "arrays", "batches"])
+def test_labels_have_the_declared_type_or_the_one_that_the_first_sample_needs(form: str):
+    for labels, dtype in (
         ([3, 70_000], "int16"),
-    ],
-)
-def test_labels_have_the_type_that_the_first_sample_needs(form: str, labels: list[Any], dtype: str):
-    assert label_types(form, labels) == (dtype, "int16")
-
-
-@each_form
-def test_declaring_the_type_of_one_head_leaves_the_others_as_they_are(form: str):
+        ([70_000], "int64"),
+        ([0.5], "float32"),
+        ([1e9 + 0.5], "float64"),
+    ):
+        assert label_types(form, labels) == (dtype, "int16")
     assert label_types(form, [70_000, 1], a="uint32") == ("uint32", "int16")
     assert label_types(form, [70_000, 1], b="float64") == ("int64", "float64")
 

@@ -2,7 +2,6 @@
 
 import datetime
 import re
-import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from penstock.config.errors import DataError
 from penstock.prep.prepare import prepare
 from penstock.prep.split_groups import groups_of, sample_group
-from tests.prep.raw import content, prepared_arrays, section
+from tests.prep.raw import prepared_arrays, section
 
 MATCH = "match"
 
@@ -42,9 +41,7 @@ def test_a_value_has_one_number_in_every_type():
     assert {number(value) for value in SEVENTEENS} == {number("17")}
 
 
-@pytest.mark.parametrize(
-    "dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "S2", "U2", "O"]
-)
+@pytest.mark.parametrize("dtype", ["i1", "u8", "f2", "f8", "S2", "U2", "O"])
 def test_arrays_of_every_type_have_the_same_numbers(dtype: str):
     assert numbers(np.array([17, 3], dtype)) == [number(17), number(3)]
 
@@ -52,7 +49,7 @@ def test_arrays_of_every_type_have_the_same_numbers(dtype: str):
 @pytest.mark.parametrize(
     "kind",
     [
-        *(pa.int8(), pa.int64(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.decimal128(6, 3)),
+        *(pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.decimal128(6, 3)),
         *(pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())),
         *(pa.binary(), pa.large_binary(), pa.binary(2), pa.binary_view()),
     ],
@@ -124,15 +121,13 @@ floats = st.floats(allow_nan=False)
 @pytest.mark.parametrize(
     ("values", "dtype"),
     [
-        (whole, "i8"),
         (st.integers(0, 2**64 - 1), "u8"),
         (floats, "f8"),
         (st.floats(allow_nan=False, width=32), "f4"),
-        (st.booleans(), "?"),
         (texts, "U"),
         (st.one_of(whole, floats, texts, st.booleans(), contents, st.integers(), st.decimals(-9, 9)), "O"),
     ],
-    ids=["i8", "u8", "f8", "f4", "bool", "text", "mixed"],
+    ids=["u8", "f8", "f4", "text", "mixed"],
 )
 @settings(max_examples=40)
 @given(data=st.data())
@@ -168,14 +163,10 @@ def test_different_values_are_different_groups(values: Sequence[Any]):
     [
         (None, "is missing"),
         (float("nan"), "is NaN"),
-        (np.float32("nan"), "is NaN"),
         (Decimal("nan"), "is NaN"),
         (np.datetime64("NaT"), "is missing"),
         ([1, 2], "is of type list"),
-        ({"id": 1}, "is of type dict"),
         (np.arange(2), "is of type ndarray"),
-        (1j, "is of type complex"),
-        (object(), "is of type object"),
         ("\ud800", "is text that has no UTF-8 form"),
     ],
 )
@@ -186,43 +177,26 @@ def test_what_is_no_group_is_told_with_its_place(value: Any, problem: str):
 
     both = np.empty(2, object)
     both[0], both[1] = 3, value
-    with pytest.raises(DataError, match=expected):
-        groups_of(both, MATCH, "game", 4)
-    with pytest.raises(DataError, match=expected):
-        groups_of([3, value], MATCH, "game", 4)
+    for values in (both, [3, value]):
+        with pytest.raises(DataError, match=expected):
+            groups_of(values, MATCH, "game", 4)
 
 
 @pytest.mark.parametrize(
-    ("values", "problem"),
+    ("values", "number", "problem"),
     [
-        (np.array([1.0, np.nan]), "is NaN"),
-        (np.array([0.5, np.nan], "f4"), "is NaN"),
-        (pa.array([1.0, float("nan")]), "is NaN"),
-        (pa.array([1, None]), "is missing"),
-        (pa.array(["x", None]), "is missing"),
-        (pa.array(["x", None]).dictionary_encode(), "is missing"),
-        (np.array(["2026-11-16", "NaT"], "M8[D]"), "is missing"),
+        (np.array([1.0, np.nan]), 8, "is NaN"),
+        (pa.array([1.0, float("nan")]), 8, "is NaN"),
+        (pa.array(["x", None]).dictionary_encode(), 8, "is missing"),
+        (np.array(["2026-11-16", "NaT"], "M8[D]"), 8, "is missing"),
+        (pa.array([[1], [2]]), 7, "holds list<item: int64>"),
+        (np.zeros((2, 3)), 7, "has 2 axes"),
+        (np.zeros(2, "c8"), 7, "holds complex64"),
     ],
+    ids=str,
 )
-def test_a_value_that_is_missing_in_a_column(values: Any, problem: str):
-    with pytest.raises(DataError, match=f"^game: sample 8: '{MATCH}' {problem}; a group is told by"):
-        groups_of(values, MATCH, "game", 7)
-
-
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        (pa.array([[1], [2]]), "holds list<item: int64>"),
-        (pa.array([{"a": 1}]), "holds struct<a: int64>"),
-        (pa.array([datetime.timedelta(1)]), r"holds duration\[us\]"),
-        (np.zeros((2, 3)), "has 2 axes"),
-        (np.zeros(2, "c8"), "holds complex64"),
-        (np.zeros(2, "i4,i4"), "holds "),
-    ],
-    ids=["lists", "structs", "durations", "matrix", "complex", "records"],
-)
-def test_a_column_of_what_is_no_group(values: Any, problem: str):
-    with pytest.raises(DataError, match=f"^game: sample 7: '{MATCH}' {problem}"):
+def test_a_column_with_what_is_no_group(values: Any, number: int, problem: str):
+    with pytest.raises(DataError, match=f"^game: sample {number}: '{MATCH}' {problem}.*; a group is told by"):
         groups_of(values, MATCH, "game", 7)
 
 
@@ -232,34 +206,3 @@ def test_the_numbers_never_change():
         12244264274225248461,
         14001160319301796428,
     )
-
-
-@pytest.mark.usefixtures("_module")
-def test_groups_do_not_depend_on_who_saw_which_file_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("penstock.prep.tasks._MIN_TASK_BYTES", 1)  # one file for each task
-    raw = tmp_path / "raw"
-    raw.mkdir()
-    for name, kind in {"a": "int8", "b": "float64", "c": "int64"}.items():
-        (raw / f"{name}.txt").write_text("\n".join([f"{kind} {match}" for match in range(5)] * 20))
-    keys = {"extract": "typed:samples", "splits": {"by": "group", "group_key": MATCH}, "batch_size": 50}
-    here, apart = tmp_path / "here", tmp_path / "apart"
-
-    prepare(section(tmp_path, **keys, intermediate_dir=str(here)))
-    prepare(section(tmp_path, **keys, intermediate_dir=str(apart), parallel=True, num_workers=2))
-
-    assert prepared_arrays(here)["groups"].tolist() == [number(match) for match in range(5)] * 60
-    assert content(here) == content(apart)
-
-
-@pytest.fixture
-def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function that gives matches in the type that a file names."""
-    (tmp_path / "typed.py").write_text(
-        "import numpy as np\n"
-        "def samples(path):\n"
-        "    for line in open(path):\n"
-        "        kind, match = line.split()\n"
-        "        yield {'features': [1.0], 'match': np.dtype(kind).type(match)}\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "typed", raising=False)

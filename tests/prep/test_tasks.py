@@ -32,10 +32,6 @@ def test_small_files_share_a_task_and_a_large_one_has_its_own():
     ]
 
 
-def test_many_files_make_a_few_hundred_tasks():
-    assert 250 <= len(make_tasks(files_of([MIB] * 10_000))) <= 400
-
-
 @given(st.lists(st.integers(0, 100 * MIB), max_size=50))
 def test_every_file_is_in_one_task_in_order(sizes: list[int]):
     files = files_of(sizes)

@@ -28,7 +28,6 @@ class ObjectStore:
         self.url = f"http://{self.address}"
 
     def client(self) -> pa_fs.S3FileSystem:
-        """To write with; made anew, so that nothing of ours is tested with itself."""
         return pa_fs.S3FileSystem(
             endpoint_override=self.address,
             scheme="http",
@@ -39,7 +38,6 @@ class ObjectStore:
         )
 
     def put(self, bucket: str, contents: dict[str, bytes]) -> None:
-        """Write files under their keys, into a bucket that is made for them."""
         client = self.client()
         client.create_dir(bucket)
         for key, content in contents.items():
@@ -47,21 +45,15 @@ class ObjectStore:
                 out.write(content)
 
     def put_folder(self, bucket: str, folder: Path) -> None:
-        """Write the files of a local folder, under the same names."""
         paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         self.put(bucket, {str(path.relative_to(folder)): path.read_bytes() for path in paths})
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a user sets to read from here."""
-        return {
-            "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-        }
+        keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+        return {"AWS_ENDPOINT_URL": self.url, **keys}
 
     def stop(self) -> None:
-        """From now on connections are refused."""
         self._server.stop()
 
 

@@ -160,12 +160,9 @@ def _schema(rows: pa.Table, keys: list[str], modified: int = 0) -> dict[str, Any
         {"name": field.name, "type": str(arrow_type_to_odps_type(field.type)), "isNullable": True}
         for field in rows.schema
     ]
-    return {
-        "columns": columns,
-        "partitionKeys": [{"name": key, "type": "string"} for key in keys],
-        "lastModifiedTime": modified,
-        "size": rows.nbytes,
-    }
+    partition_keys = [{"name": key, "type": "string"} for key in keys]
+    sizes = {"lastModifiedTime": modified, "size": rows.nbytes}
+    return {"columns": columns, "partitionKeys": partition_keys, **sizes}
 
 
 def _error_xml(code: str) -> bytes:
@@ -181,14 +178,8 @@ def _table_xml(name: str, partitions: dict[str, pa.Table], modified: int) -> byt
 
 
 def _partition_xml(rows: pa.Table, modified: int) -> bytes:
-    meta = json.dumps(
-        {
-            "createTime": modified,
-            "lastDDLTime": modified,
-            "lastModifiedTime": modified,
-            "partitionSize": rows.nbytes,
-        }
-    )
+    times = dict.fromkeys(("createTime", "lastDDLTime", "lastModifiedTime"), modified)
+    meta = json.dumps({**times, "partitionSize": rows.nbytes})
     return f"<Partition><Schema><![CDATA[{meta}]]></Schema></Partition>".encode()
 
 

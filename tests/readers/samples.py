@@ -1,6 +1,6 @@
 """Small data files, and what a stream gives, for the tests of readers and stages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,13 +8,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from penstock.config.sizes import MIB
-from penstock.readers.blocks import Shard
 from penstock.readers.files import list_files
-from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.reading import ONE_SHARD, BlockStream, read_blocks
+from penstock.readers.order import Shard
+from penstock.readers.reading import ONE_SHARD, BlockStream
+from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.stream import RecordStream
-from penstock.readers.survey import Survey, Wanted, survey
+from penstock.readers.stream import ROW_COLUMN, RecordStream
 from penstock.readers.tfrecord_write import write_tfrecord
 from penstock.runtime.budget import Share
 
@@ -33,37 +32,43 @@ def table_of(start: int, stop: int) -> pa.Table:
     )
 
 
+def write_parts(
+    folder: Path, rows_per_file: Sequence[int], suffix: str, write: Callable[[pa.Table, Path], object]
+) -> Path:
+    """Consecutive numbers over several files."""
+    start = 0
+    for index, num_rows in enumerate(rows_per_file):
+        write(table_of(start, start + num_rows), folder / f"part-{index:03}{suffix}")
+        start += num_rows
+    return folder
+
+
 def write_parquet(
     folder: Path, rows_per_file: Sequence[int], row_group_size: int = 4, text: str | None = None
 ) -> Path:
-    """Consecutive numbers over several files; with a text, it stands in every row."""
-    start = 0
-    for index, num_rows in enumerate(rows_per_file):
-        table = table_of(start, start + num_rows)
+    """With a text, it stands in every row."""
+
+    def write(table: pa.Table, path: Path) -> None:
         if text is not None:
-            table = table.set_column(1, "text", pa.array([text] * num_rows, pa.string()))
-        pq.write_table(table, folder / f"part-{index:03}.parquet", row_group_size=row_group_size)
-        start += num_rows
-    return folder
+            table = table.set_column(1, "text", pa.array([text] * table.num_rows, pa.string()))
+        pq.write_table(table, path, row_group_size=row_group_size)
+
+    return write_parts(folder, rows_per_file, ".parquet", write)
 
 
 def write_csv(folder: Path, rows_per_file: Sequence[int]) -> Path:
-    """The same numbers as text, with a header."""
-    start = 0
-    for index, num_rows in enumerate(rows_per_file):
-        table = table_of(start, start + num_rows).drop_columns("list")
-        pyarrow.csv.write_csv(table, folder / f"part-{index:03}.csv")
-        start += num_rows
-    return folder
+    """Without lists, with a header."""
+    return write_parts(
+        folder,
+        rows_per_file,
+        ".csv",
+        lambda table, path: pyarrow.csv.write_csv(table.drop_columns("list"), path),
+    )
 
 
 def write_tfrecords(folder: Path, rows_per_file: Sequence[int], suffix: str = ".tfrecord") -> Path:
-    """Consecutive numbers over several files; one without rows has no bytes."""
-    start = 0
-    for index, num_rows in enumerate(rows_per_file):
-        write_tfrecord(folder / f"part-{index:03}{suffix}", table_of(start, start + num_rows))
-        start += num_rows
-    return folder
+    """A file without rows has no bytes."""
+    return write_parts(folder, rows_per_file, suffix, lambda table, path: write_tfrecord(path, table))
 
 
 def open_path(
@@ -76,15 +81,15 @@ def open_path(
     shard: Shard = ONE_SHARD,
 ) -> BlockStream:
     """A reader with a share of its own."""
-    found = survey(reading or ReadingSection(), list_files(str(path)), Wanted(columns, text_columns))
-    return read_blocks(found, Share("reading", share_bytes), seed, shard)
+    found = scan_files(reading or ReadingSection(), list_files(str(path)), ReadRequest(columns, text_columns))
+    return BlockStream(found, Share("reading", share_bytes), seed, shard)
 
 
-def survey_path(
+def scan_path(
     path: Path | str, reading: ReadingSection | None = None, columns: Sequence[str] | None = None
-) -> Survey:
+) -> ScannedFiles:
     """What can be known of files without a share."""
-    return survey(reading or ReadingSection(), list_files(str(path)), Wanted(columns))
+    return scan_files(reading or ReadingSection(), list_files(str(path)), ReadRequest(columns))
 
 
 def numbers(batches: Iterable[pa.RecordBatch], column: str = "number") -> list[list[int]]:

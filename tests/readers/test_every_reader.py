@@ -1,11 +1,11 @@
-"""What holds for every reader. A new format adds one row to EVERY_READER."""
+"""What holds for every reader, on a disk and in an object store. A new format adds one row to EVERY_READER."""
 
 import gzip
 import json
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,17 +17,20 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import CheckpointError, DataError
 from penstock.config.sizes import MIB
-from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers import storage
 from penstock.readers.reading import BlockStream
+from penstock.readers.sections import ReadingSection
+from penstock.readers.stream import ROW_COLUMN, locate
+from tests.readers.object_store import ObjectStore
 from tests.readers.samples import (
     CSV_WITH_HEADER,
     flat,
     open_path,
     row_ids,
-    table_of,
     take,
     write_csv,
     write_parquet,
+    write_parts,
     write_tfrecords,
 )
 
@@ -36,123 +39,102 @@ SMALL_SHARE_BYTES = 20_000
 
 LARGE_TEXT = "a text that stands once in the dictionary of the file" * 50
 
-Make = Callable[[Path, list[int], int | None], BlockStream]
+Write = Callable[[Path, Sequence[int]], object]
 
 
-def _parquet(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
-    return open_path(write_parquet(folder, rows_per_file, row_group_size=40), seed=seed)
+class Reader(NamedTuple):
+    """How files are written and read."""
+
+    write: Write
+    reading: ReadingSection = ReadingSection()
+    share_bytes: int = MIB
+    columns: tuple[str, ...] | None = None
+
+    def open(self, path: Path | str, seed: int | None = None) -> BlockStream:
+        return open_path(path, self.reading, self.columns, self.share_bytes, seed)
+
+    def make(self, folder: Path, rows_per_file: Sequence[int], seed: int | None = None) -> BlockStream:
+        self.write(folder, rows_per_file)
+        return self.open(folder, seed)
 
 
-def _paged_parquet(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
-    write_parquet(folder, rows_per_file, row_group_size=100_000)
-    return open_path(folder, columns=["number", "list"], share_bytes=60_000, seed=seed)
-
-
-def _parquet_with_large_texts(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
-    write_parquet(folder, rows_per_file, row_group_size=100_000, text=LARGE_TEXT)
-    return open_path(folder, columns=["text", "number"], share_bytes=MIB, seed=seed)
-
-
-def _csv(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
-    write_csv(folder, rows_per_file)
-    return open_path(folder, CSV_WITH_HEADER, share_bytes=SMALL_SHARE_BYTES, seed=seed)
-
-
-def _csv_gz(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
+def _csv_gz(folder: Path, rows_per_file: Sequence[int]) -> None:
     for path in write_csv(folder, rows_per_file).glob("*.csv"):
         Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
         path.unlink()
-    return open_path(folder, CSV_WITH_HEADER, share_bytes=SMALL_SHARE_BYTES, seed=seed)
 
 
-def _json(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
-    start = 0
-    for index, num_rows in enumerate(rows_per_file):
-        lines = [json.dumps(row) + "\n" for row in table_of(start, start + num_rows).to_pylist()]
-        (folder / f"part-{index:03}.jsonl").write_text("".join(lines) or "\n")
-        start += num_rows
-    return open_path(folder, share_bytes=3 * SMALL_SHARE_BYTES, seed=seed)
+def _json(folder: Path, rows_per_file: Sequence[int]) -> None:
+    def write(table: pa.Table, path: Path) -> None:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()) or "\n")
+
+    write_parts(folder, rows_per_file, ".jsonl", write)
 
 
-def _tfrecord(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
-    write_tfrecords(folder, rows_per_file)
-    return open_path(folder, share_bytes=10 * SMALL_SHARE_BYTES, seed=seed)
-
-
-def _tfrecord_gz(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
-    write_tfrecords(folder, rows_per_file, suffix=".tfrecord.gz")
-    return open_path(folder, share_bytes=10 * SMALL_SHARE_BYTES, seed=seed)
-
-
-def _write_arrow(folder: Path, rows_per_file: list[int], compression: str | None = None) -> None:
-    start = 0
+def _arrow(compression: str | None) -> Write:
     options = pa.ipc.IpcWriteOptions(compression=compression)
-    for index, num_rows in enumerate(rows_per_file):
-        table = table_of(start, start + num_rows)
-        with pa.ipc.new_file(folder / f"part-{index:03}.arrow", table.schema, options=options) as writer:
+
+    def write(table: pa.Table, path: Path) -> None:
+        with pa.ipc.new_file(path, table.schema, options=options) as writer:
             writer.write_table(table, max_chunksize=150)
-        start += num_rows
+
+    return lambda folder, rows_per_file: write_parts(folder, rows_per_file, ".arrow", write)
 
 
-def _arrow(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
-    _write_arrow(folder, rows_per_file)
-    return open_path(folder, share_bytes=SMALL_SHARE_BYTES, seed=seed)
+def _numpy(save: Any) -> Write:
+    def write(table: pa.Table, path: Path) -> None:
+        save(path, number=table["number"].to_numpy(), text=np.array(table["text"].to_pylist(), "U7"))
+
+    return lambda folder, rows_per_file: write_parts(folder, rows_per_file, ".npz", write)
 
 
-def _compressed_arrow(folder: Path, rows_per_file: list[int], seed: int | None) -> BlockStream:
-    _write_arrow(folder, rows_per_file, "zstd")
-    return open_path(folder, share_bytes=SMALL_SHARE_BYTES, seed=seed)
-
-
-def _numpy(folder: Path, rows_per_file: list[int], seed: int | None, save: Any = np.savez) -> BlockStream:
-    start = 0
-    for index, num_rows in enumerate(rows_per_file):
-        texts = np.array([f"row {number}" for number in range(start, start + num_rows)], "U7")
-        arrays = {"number": np.arange(start, start + num_rows), "text": texts}
-        save(folder / f"part-{index:03}.npz", **arrays)
-        start += num_rows
-    return open_path(folder, share_bytes=10 * SMALL_SHARE_BYTES, seed=seed)
-
-
-EVERY_READER: dict[str, Make] = {
-    "parquet": _parquet,
-    "parquet, page by page": _paged_parquet,
-    "parquet, texts written out a few rows at a time": _parquet_with_large_texts,
-    "csv": _csv,
-    "csv, compressed": _csv_gz,
-    "json": _json,
-    "tfrecord": _tfrecord,
-    "tfrecord, compressed": _tfrecord_gz,
-    "arrow": _arrow,
-    "arrow, compressed": _compressed_arrow,
-    "numpy": _numpy,
-    "numpy, compressed": partial(_numpy, save=np.savez_compressed),
+EVERY_READER: dict[str, Reader] = {
+    "parquet": Reader(lambda folder, rows: write_parquet(folder, rows, row_group_size=40)),
+    "parquet, some rows at a time": Reader(
+        lambda folder, rows: write_parquet(folder, rows, row_group_size=100_000),
+        share_bytes=60_000,
+        columns=("number", "list"),
+    ),
+    "parquet, texts written out a few rows at a time": Reader(
+        lambda folder, rows: write_parquet(folder, rows, row_group_size=100_000, text=LARGE_TEXT),
+        columns=("text", "number"),
+    ),
+    "csv": Reader(write_csv, CSV_WITH_HEADER, SMALL_SHARE_BYTES),
+    "csv, compressed": Reader(_csv_gz, CSV_WITH_HEADER, SMALL_SHARE_BYTES),
+    "json": Reader(_json, share_bytes=3 * SMALL_SHARE_BYTES),
+    "tfrecord": Reader(write_tfrecords, share_bytes=10 * SMALL_SHARE_BYTES),
+    "tfrecord, compressed": Reader(
+        lambda folder, rows: write_tfrecords(folder, rows, ".tfrecord.gz"), share_bytes=10 * SMALL_SHARE_BYTES
+    ),
+    "arrow": Reader(_arrow(None), share_bytes=SMALL_SHARE_BYTES),
+    "arrow, compressed": Reader(_arrow("zstd"), share_bytes=2 * SMALL_SHARE_BYTES),
+    "numpy": Reader(_numpy(np.savez), share_bytes=10 * SMALL_SHARE_BYTES),
+    "numpy, compressed": Reader(_numpy(np.savez_compressed), share_bytes=10 * SMALL_SHARE_BYTES),
 }
 ROWS = [5, 0, 700, 1]
 
-each_reader = pytest.mark.parametrize("make", EVERY_READER.values(), ids=EVERY_READER.keys())
+each_reader = pytest.mark.parametrize("reader", EVERY_READER.values(), ids=EVERY_READER.keys())
 each_order = pytest.mark.parametrize("seed", [None, 7], ids=["in order", "shuffled blocks"])
+_buckets = count()
 
 
 @each_reader
-def test_rows_come_in_the_order_of_the_files(make: Make, tmp_path: Path) -> None:
-    assert flat(make(tmp_path, ROWS, None)) == list(range(706))
+def test_rows_come_in_the_order_of_the_files_with_one_schema(reader: Reader, tmp_path: Path) -> None:
+    stream = reader.make(tmp_path, ROWS)
+    batches = list(stream)
 
-
-@each_reader
-def test_every_batch_has_the_schema_of_the_stream_with_the_origin_last(make: Make, tmp_path: Path) -> None:
-    reader = make(tmp_path, ROWS, None)
-
-    assert reader.schema.names[-1] == ROW_COLUMN
-    for batch in reader:
-        assert batch.schema.equals(reader.schema, check_metadata=True)
-        assert batch.num_rows > 0
+    assert flat(batches) == list(range(706))
+    assert stream.schema.names[-1] == ROW_COLUMN
+    assert all(batch.schema.equals(stream.schema, check_metadata=True) for batch in batches)
+    assert all(batch.num_rows for batch in batches)
+    assert stream._share.held_bytes == 0
+    assert 0 < stream._share.peak_bytes <= stream._share.limit_bytes
 
 
 @each_reader
 @each_order
-def test_the_origin_names_file_and_row(make: Make, tmp_path: Path, seed: int | None) -> None:
-    batches = list(make(tmp_path, ROWS, seed))
+def test_row_ids_name_file_and_row(reader: Reader, tmp_path: Path, seed: int | None) -> None:
+    batches = list(reader.make(tmp_path, ROWS, seed))
     expected = {0: (0, 0), 4: (0, 4), 5: (2, 0), 704: (2, 699), 705: (3, 0)}
     found = dict(zip(flat(batches), map(locate, row_ids(batches)), strict=True))
 
@@ -161,67 +143,59 @@ def test_the_origin_names_file_and_row(make: Make, tmp_path: Path, seed: int | N
 
 @each_reader
 @each_order
-def test_resumes_after_every_batch_over_two_epochs(make: Make, tmp_path: Path, seed: int | None) -> None:
-    reader = make(tmp_path, [5, 0, 300, 1], seed)
+def test_resumes_after_every_batch_over_two_epochs(reader: Reader, tmp_path: Path, seed: int | None) -> None:
+    stream = reader.make(tmp_path, [5, 0, 300, 1], seed)
     for epoch in range(2):
-        reader.set_epoch(epoch)
-        expected = list(reader)
+        stream.set_epoch(epoch)
+        expected = list(stream)
         assert len(expected) >= 3
         for stop in range(len(expected) + 1):
-            reader.set_epoch(epoch)
-            before = take(reader, stop)
-            saved = json.loads(json.dumps(reader.state_dict()))
-            reader.set_epoch(epoch + 5)
-            reader.load_state_dict(saved)
-            assert before + list(reader) == expected
+            stream.set_epoch(epoch)
+            before = take(stream, stop)
+            saved = json.loads(json.dumps(stream.state_dict()))
+            stream.set_epoch(epoch + 5)
+            stream.load_state_dict(saved)
+            assert before + list(stream) == expected
 
 
 @each_reader
-def test_leaving_a_loop_and_starting_another_continues(make: Make, tmp_path: Path) -> None:
-    reader = make(tmp_path, ROWS, None)
+def test_leaving_a_loop_and_starting_another_continues(reader: Reader, tmp_path: Path) -> None:
+    stream = reader.make(tmp_path, ROWS)
 
-    assert flat(take(reader, 1)) + flat(take(reader, 1)) + flat(reader) == list(range(706))
-    assert list(reader) == []
+    assert flat(take(stream, 1)) + flat(take(stream, 1)) + flat(stream) == list(range(706))
+    assert list(stream) == []
 
-
-@each_reader
-def test_an_iterator_that_is_left_alone_does_not_block_the_next(make: Make, tmp_path: Path) -> None:
-    reader = make(tmp_path, [400, 400], None)
-    abandoned = iter(reader)
+    stream.set_epoch(0)
+    abandoned = iter(stream)
     next(abandoned)
-    reader.set_epoch(0)
-
-    assert flat(reader) == list(range(800))
+    stream.set_epoch(0)
+    assert flat(stream) == list(range(706))
 
 
 @each_reader
-def test_each_epoch_has_an_order_of_its_own_and_all_rows(make: Make, tmp_path: Path) -> None:
-    reader = make(tmp_path, [1] * 30, 7)
+def test_each_epoch_has_another_order_and_all_rows(reader: Reader, tmp_path: Path) -> None:
+    stream = reader.make(tmp_path, [1] * 30, 7)
     orders = []
     for epoch in (0, 1, 0):
-        reader.set_epoch(epoch)
-        orders.append(flat(reader))
+        stream.set_epoch(epoch)
+        orders.append(flat(stream))
 
     assert orders[0] == orders[2] != orders[1]
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(30))
 
 
 @each_reader
-def test_a_place_of_another_order_is_refused(make: Make, tmp_path: Path) -> None:
-    saved = make(tmp_path, ROWS, 7).state_dict()
+def test_a_position_with_another_order_or_other_files_is_refused(reader: Reader, tmp_path: Path) -> None:
+    saved = reader.make(tmp_path, [5, 70], 7).state_dict()
 
     with pytest.raises(CheckpointError, match=r"saved with shuffle seed 7 but the run has no shuffle"):
-        make(tmp_path, ROWS, None).load_state_dict(saved)
-
-
-@each_reader
-def test_a_file_that_was_replaced_is_noticed(make: Make, tmp_path: Path) -> None:
-    saved = make(tmp_path, [5, 700], None).state_dict()
-
+        reader.open(tmp_path).load_state_dict(saved)
     with pytest.raises(
         CheckpointError, match=r"part-001.*: is not the file that the position was saved with"
     ):
-        make(tmp_path, [5, 701], None).load_state_dict(saved)
+        reader.make(tmp_path, [5, 71], 7).load_state_dict(saved)
+    with pytest.raises(CheckpointError, match=r"saved with 2 files but there are 3 now"):
+        reader.make(tmp_path, [5, 70, 1], 7).load_state_dict(saved)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -243,38 +217,14 @@ def test_a_file_of_the_same_size_and_rows_with_another_content_is_noticed(
 
 
 @each_reader
-def test_a_file_more_is_noticed(make: Make, tmp_path: Path) -> None:
-    saved = make(tmp_path, [5, 7], None).state_dict()
+def test_the_requested_columns_are_given_in_their_order(reader: Reader, tmp_path: Path) -> None:
+    reader.write(tmp_path, [5])
+    stream = open_path(tmp_path, CSV_WITH_HEADER, columns=["text", "number"])
 
-    with pytest.raises(CheckpointError, match=r"saved with 2 files but there are 3 now"):
-        make(tmp_path, [5, 7, 1], None).load_state_dict(saved)
-
-
-@each_reader
-def test_a_missing_column_names_the_nearest(make: Make, tmp_path: Path) -> None:
-    make(tmp_path, [5], None)
-
+    assert stream.schema.names == ["text", "number", ROW_COLUMN]
+    assert [batch.schema.names for batch in stream] == [stream.schema.names]
     with pytest.raises(DataError, match=r"part-000.*: there is no column 'numbr'; did you mean 'number'\?"):
         open_path(tmp_path, CSV_WITH_HEADER, columns=["text", "numbr"])
-
-
-@each_reader
-def test_only_the_wanted_columns_are_given_in_their_order(make: Make, tmp_path: Path) -> None:
-    make(tmp_path, [5], None)
-    reader = open_path(tmp_path, CSV_WITH_HEADER, columns=["text", "number"])
-
-    assert reader.schema.names == ["text", "number", ROW_COLUMN]
-    assert [batch.schema.names for batch in reader] == [reader.schema.names]
-
-
-@each_reader
-def test_no_bytes_stay_leased(make: Make, tmp_path: Path) -> None:
-    reader = make(tmp_path, ROWS, None)
-    take(reader, 1)
-    list(reader)
-
-    assert reader._share.held_bytes == 0
-    assert 0 < reader._share.peak_bytes <= reader._share.limit_bytes
 
 
 @each_reader
@@ -285,23 +235,59 @@ def test_no_bytes_stay_leased(make: Make, tmp_path: Path) -> None:
     data=st.data(),
 )
 def test_every_row_once_whatever_the_files_and_the_stop(
-    make: Make,
+    reader: Reader,
     tmp_path_factory: pytest.TempPathFactory,
     rows_per_file: list[int],
     seed: int | None,
     data: st.DataObject,
 ) -> None:
-    reader = make(tmp_path_factory.mktemp("data"), rows_per_file, seed)
-    expected = list(reader)
+    stream = reader.make(tmp_path_factory.mktemp("data"), rows_per_file, seed)
+    expected = list(stream)
     stop = data.draw(st.integers(0, len(expected)))
-    reader.set_epoch(0)
-    before = take(reader, stop)
-    saved = reader.state_dict()
-    reader.set_epoch(3)
-    reader.load_state_dict(saved)
+    stream.set_epoch(0)
+    before = take(stream, stop)
+    saved = stream.state_dict()
+    stream.set_epoch(3)
+    stream.load_state_dict(saved)
 
     assert sorted(flat(expected)) == list(range(sum(rows_per_file)))
-    assert before + list(reader) == expected
+    assert before + list(stream) == expected
+
+
+@each_reader
+def test_an_object_store_gives_the_rows_of_the_disk_and_takes_its_positions(
+    reader: Reader, tmp_path: Path, object_store: ObjectStore
+) -> None:
+    bucket = f"every-reader-{next(_buckets)}"
+    here = reader._replace(share_bytes=MIB).make(tmp_path, [5, 150, 1], seed=3)
+    object_store.put_folder(bucket, tmp_path)
+    there = open_path(f"s3://{bucket}", reader.reading, reader.columns, seed=3)
+    expected = pa.Table.from_batches(here)
+    here.set_epoch(0)
+    first = take(here, 1)
+    there.load_state_dict(json.loads(json.dumps(here.state_dict())))
+
+    assert pa.Table.from_batches([*first, *there]).equals(expected)
+    there.set_epoch(0)
+    assert pa.Table.from_batches(there).equals(expected)
+
+
+def test_the_store_is_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The pauses between attempts grow, and last seconds.
+    monkeypatch.setattr(storage, "MAX_ATTEMPTS", 2)
+    store = ObjectStore()
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    lines = (f"{number},{'x' * 100}\n" for number in range(50_000))
+    store.put("middle", {"a.csv": ("number,text\n" + "".join(lines)).encode()})
+    batches = iter(open_path("s3://middle/a.csv", CSV_WITH_HEADER, share_bytes=2 * MIB))
+    assert next(batches).column("number")[0].as_py() == 0
+
+    store.stop()
+    with pytest.raises(
+        DataError, match=r"s3://middle/a.csv: the store cannot be reached; check the endpoint"
+    ):
+        list(batches)
 
 
 def test_types_that_arrow_cannot_reorder_are_made_plain(tmp_path: Path) -> None:

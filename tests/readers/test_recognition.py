@@ -4,21 +4,20 @@ import pytest
 
 from penstock.readers.files import DataFile
 from penstock.readers.recognition import Likeness, likeness_of, recognise
-from penstock.readers.sections import DatasetType
 
 
 @pytest.mark.parametrize(
     ("start", "expected"),
     [
-        (b"PAR1\x15\x04", Likeness(DatasetType.ParquetDataset)),
-        (b"ARROW1\0\0", Likeness(DatasetType.ArrowDataset)),
-        (b"\x93NUMPY\x01\0", Likeness(DatasetType.NumpyDataset)),
-        (b'{"user": 1}\n', Likeness(DatasetType.JsonDataset)),
-        (b'\xef\xbb\xbf{"user": 1}\n', Likeness(DatasetType.JsonDataset)),
-        (b"[\n  {", Likeness(DatasetType.JsonDataset)),
-        (b"user,age\r\nann,31\r\n", Likeness(DatasetType.CsvDataset, ",")),
-        (b"ann;31;1,5\n", Likeness(DatasetType.CsvDataset, ";")),
-        (b"[user],[age]\n1,2\n", Likeness(DatasetType.CsvDataset, ",")),
+        (b"PAR1\x15\x04", Likeness("ParquetDataset")),
+        (b"ARROW1\0\0", Likeness("ArrowDataset")),
+        (b"\x93NUMPY\x01\0", Likeness("NumpyDataset")),
+        (b'{"user": 1}\n', Likeness("JsonDataset")),
+        (b'\xef\xbb\xbf{"user": 1}\n', Likeness("JsonDataset")),
+        (b"[\n  {", Likeness("JsonDataset")),
+        (b"user,age\r\nann,31\r\n", Likeness("CsvDataset", ",")),
+        (b"ann;31;1,5\n", Likeness("CsvDataset", ";")),
+        (b"[user],[age]\n1,2\n", Likeness("CsvDataset", ",")),
     ],
 )
 def test_what_begins_like_a_format(start, expected):

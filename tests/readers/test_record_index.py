@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
@@ -15,25 +14,16 @@ from hypothesis import strategies as st
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers import record_index
-from penstock.readers.csv import CsvForm, CsvParser
+from penstock.readers.csv import CsvForm, ScannedCsv, parse_costs
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.framing import CsvRecords, Framing, Lines
-from penstock.readers.reading import read_blocks
-from penstock.readers.record_index import index_records, scan_records
-from penstock.readers.survey import Survey, Wanted, survey
-from penstock.readers.text_decoder import TextSurvey
+from penstock.readers.reading import BlockStream
+from penstock.readers.record_index import CsvRecords, Lines, RecordIndex, index_text, scan_text
+from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, write_csv
 
 COMMAS = CsvRecords(",")
 
-
-@pytest.fixture(autouse=True)
-def keep_small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_index, "MIN_KEPT_BYTES", 0)
-
-
-quiet = settings(max_examples=60)
 
 CELLS = st.sampled_from(["", "a", "bc", '"q"', '"x\ny"', '"x\r\ny"', '"d""d"', '5" disk', '"a"b', '""', "é"])
 LINE_ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n", "\r\n\r\n"])
@@ -52,28 +42,20 @@ def _file(path: Path, text: bytes) -> DataFile:
     return DataFile(str(path), len(text))
 
 
-def _counting(make: Callable[..., object], calls: list[object]) -> Callable[..., object]:
-    def counted(*arguments: object) -> object:
-        calls.append(arguments)
-        return make(*arguments)
-
-    return counted
-
-
-def _survey_of_chunks(file: DataFile, chunk_bytes: int) -> Survey:
+def _scan_of_chunks(file: DataFile, chunk_bytes: int) -> ScannedFiles:
     """Two columns of text, with chunks much smaller than usual."""
     framing = CsvRecords(",")
-    index = scan_records(file, 0, framing, 0, chunk_bytes)
+    index = RecordIndex.of(0, scan_text(file, 0, framing, chunk_bytes))
     columns = pa.schema([("a", pa.string()), ("b", pa.string())])
-    parser = CsvParser((CsvForm(file.path, ("a", "b"), 0, ","),), columns)
-    return TextSurvey((file,), (index,), framing, parser, 1, 1)
+    forms = (CsvForm(file.path, ("a", "b"), 0, ","),)
+    return ScannedCsv((file,), (index,), framing, columns, 1, 1, parse_costs(forms, 2), None, forms)
 
 
-@quiet
+@settings(max_examples=60)
 @given(text=csv_texts(), chunk_bytes=st.integers(1, 60))
 def test_counts_equal_what_arrow_reads(tmp_path: Path, text: str, chunk_bytes: int) -> None:
     file = _file(tmp_path / "a.csv", text.encode())
-    found = _survey_of_chunks(file, chunk_bytes)
+    found = _scan_of_chunks(file, chunk_bytes)
     expected = []
     if text.strip("\r\n"):
         whole = pa.csv.read_csv(
@@ -82,7 +64,7 @@ def test_counts_equal_what_arrow_reads(tmp_path: Path, text: str, chunk_bytes: i
             convert_options=pa.csv.ConvertOptions(column_types={"a": pa.string(), "b": pa.string()}),
         )
         expected = whole.to_pylist()
-    reader = read_blocks(found, Share("reading", MIB))
+    reader = BlockStream(found, Share("reading", MIB))
     read = pa.Table.from_batches(reader, reader.schema)
 
     assert found.num_rows == len(expected)
@@ -90,12 +72,12 @@ def test_counts_equal_what_arrow_reads(tmp_path: Path, text: str, chunk_bytes: i
     assert read.column("__row__").to_pylist() == list(range(len(expected)))
 
 
-@quiet
+@settings(max_examples=60)
 @given(text=csv_texts(), chunk_bytes=st.integers(1, 200), share_bytes=st.sampled_from([1000, 3000, MIB]))
 def test_any_rows_of_any_block_equal_a_slice_of_all(
     tmp_path: Path, text: str, chunk_bytes: int, share_bytes: int
 ) -> None:
-    found = _survey_of_chunks(_file(tmp_path / "a.csv", text.encode()), chunk_bytes)
+    found = _scan_of_chunks(_file(tmp_path / "a.csv", text.encode()), chunk_bytes)
     decoder = found.decoder(Share("reading", share_bytes))
     for block, num_rows in enumerate(found.blocks.num_rows.tolist()):
         whole = pa.Table.from_batches(decoder.batches(block, 0, num_rows))
@@ -117,28 +99,15 @@ def test_lines_are_counted_unless_they_are_blank(lines: list[str]) -> None:
     ]
 
 
-def test_a_quote_that_is_never_closed_names_its_record(tmp_path: Path) -> None:
-    for text, byte in ((b'1,2\n3,"open\n4,5\n', 4), (b'1,5" disk\n\n"', 11)):
-        file = _file(tmp_path / "a.csv", text)
-
-        with pytest.raises(
-            DataError, match=f"a.csv: the record at byte {byte} ends inside quotes; close them"
-        ):
-            scan_records(file, 0, CsvRecords(","), 0)
-
-
-def test_a_chunk_grows_for_a_record_that_is_longer(tmp_path: Path) -> None:
-    file = _file(tmp_path / "a.csv", b"1\n" + b"x" * 50 + b"\n2\n3\n")
-    index = scan_records(file, 0, CsvRecords(","), 0, chunk_bytes=8)
-
-    assert index.offsets.tolist() == [0, 2]
-    assert index.num_bytes.tolist() == [2, 55]
-    assert index.num_records.tolist() == [1, 3]
+@pytest.mark.parametrize(("text", "byte"), [(b'1,2\n3,"open\n4,5\n', 4), (b'1,5" disk\n\n"', 11)])
+def test_a_quote_that_is_never_closed_names_its_record(tmp_path: Path, text: bytes, byte: int) -> None:
+    with pytest.raises(DataError, match=f"a.csv: the record at byte {byte} ends inside quotes; close them"):
+        scan_text(_file(tmp_path / "a.csv", text), 0, COMMAS)
 
 
 def test_a_record_that_does_not_fit_the_share(tmp_path: Path) -> None:
     file = _file(tmp_path / "a.csv", b"1,2\n" + b"x" * 5000 + b",y\n")
-    reader = read_blocks(_survey_of_chunks(file, MIB), Share("reading", 20 * KIB))
+    reader = BlockStream(_scan_of_chunks(file, MIB), Share("reading", 20 * KIB))
 
     with pytest.raises(BudgetExceeded) as caught:
         list(reader)
@@ -152,8 +121,8 @@ def test_rows_of_a_compressed_file_are_read_without_starting_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x\n" + b"".join(b"%d\n" % n for n in range(400_000))))
-    found = survey(CSV_WITH_HEADER, list_files(str(tmp_path)), Wanted())
-    opened = []
+    found = scan_files(CSV_WITH_HEADER, list_files(str(tmp_path)), ReadRequest())
+    opened: list[object] = []
     monkeypatch.setattr(pa, "CompressedInputStream", _counting(pa.CompressedInputStream, opened))
     decoder = found.decoder(Share("reading", MIB))
     rows = [(0, 10), (10, 200_000), (350_000, 400_000)]
@@ -165,94 +134,72 @@ def test_rows_of_a_compressed_file_are_read_without_starting_over(
     assert len(opened) == 2
 
 
-def _index(file: DataFile, folder: Path, framing: Framing = COMMAS) -> list[int]:
-    return index_records(file, 0, framing, folder).num_records.tolist()
+def _index(file: DataFile, folder: Path, framing: CsvRecords = COMMAS) -> list[int]:
+    (index,) = index_text([file], [0], framing, folder)
+    return index.num_records.tolist()
+
+
+def _counting(make: Callable[..., object], calls: list[object]) -> Callable[..., object]:
+    def counted(*arguments: object) -> object:
+        calls.append(arguments)
+        return make(*arguments)
+
+    return counted
 
 
 @pytest.fixture
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The files that were gone through."""
+    """The files that were gone through; the indexes of small ones are kept too."""
     calls: list[object] = []
-    monkeypatch.setattr(record_index, "scan_records", _counting(scan_records, calls))
+    monkeypatch.setattr(record_index, "scan_text", _counting(scan_text, calls))
+    monkeypatch.setattr(record_index, "MIN_KEPT_BYTES", 3)
     return calls
 
 
-def test_an_index_is_made_once_and_kept(tmp_path: Path, scans: list[object]) -> None:
-    file = _file(tmp_path / "a.csv", b"1\n2\n")
+def test_an_index_is_kept_until_it_is_damaged_or_the_file_changes(
+    tmp_path: Path, scans: list[object]
+) -> None:
+    content = b"1\n" * 100_000
+    file, folder = _file(tmp_path / "a.csv", content), tmp_path / "run" / "index"
 
-    assert [_index(file, tmp_path / "run" / "index") for _ in range(3)] == [[2]] * 3
+    assert [_index(file, folder) for _ in range(3)] == [[100_000]] * 3
     assert len(scans) == 1
-    (kept,) = (tmp_path / "run" / "index").iterdir()
+    (kept,) = folder.iterdir()
     assert kept.match("a.csv.*.npz")
-
-
-@pytest.mark.parametrize("damage", ["cut short", "another index"])
-def test_a_damaged_index_is_made_again(tmp_path: Path, scans: list[object], damage: str) -> None:
-    file = _file(tmp_path / "a.csv", b"1\n2\n")
-    _index(file, tmp_path / "index")
-    (kept,) = (tmp_path / "index").iterdir()
     whole = kept.read_bytes()
-    if damage == "another index":
-        np.savez(kept.open("wb"), key=np.array("of another version"))
-    else:
-        kept.write_bytes(whole[:-30])
-
-    assert _index(file, tmp_path / "index") == [2]
-    assert kept.read_bytes() == whole
-    assert len(scans) == 2
-
-
-def test_a_file_that_changed_is_gone_through_again(tmp_path: Path, scans: list[object]) -> None:
-    middle = b"1\n" * 100_000
-    _index(_file(tmp_path / "a.csv", middle), tmp_path / "index")
-    other = middle[:100_000] + b"123\n" + middle[100_004:]
-    file = _file(tmp_path / "a.csv", other)
+    for damaged in (whole[:-30], b""):
+        kept.write_bytes(damaged)
+        assert _index(file, folder) == [100_000]
+        assert kept.read_bytes() == whole
+    assert len(scans) == 3
+    file = _file(tmp_path / "a.csv", content[:100_000] + b"123\n" + content[100_004:])
     os.utime(file.path, ns=(0, 0))
+    assert _index(file, folder) == [99_999]
+    assert _index(_file(tmp_path / "small.csv", b"1\n"), tmp_path / "small") == [1]
+    assert not (tmp_path / "small").exists()
 
-    assert _index(file, tmp_path / "index") == [99_999]
-    assert len(scans) == 2
 
-
-def test_another_delimiter_is_another_index(tmp_path: Path) -> None:
+def test_another_delimiter_is_another_index(tmp_path: Path, scans: list[object]) -> None:
     file = _file(tmp_path / "a.csv", b'1,"a\n2,b"\n3\n')
 
     assert _index(file, tmp_path / "index") == [2]
     assert _index(file, tmp_path / "index", CsvRecords("|")) == [3]
 
 
-def test_an_index_that_cannot_be_written(tmp_path: Path) -> None:
-    file = _file(tmp_path / "a.csv", b"1\n")
+def test_an_index_that_cannot_be_written(tmp_path: Path, scans: list[object]) -> None:
     (tmp_path / "index").write_text("a file where the directory should be")
 
     with pytest.raises(DataError, match=r"npz: the index of records cannot be written: "):
-        _index(file, tmp_path / "index")
-
-
-def test_a_run_keeps_the_indexes_of_all_its_files(tmp_path: Path, scans: list[object]) -> None:
-    files = list_files(str(write_csv(tmp_path, [5, 3])))
-    wanted = Wanted(index_dir=tmp_path / "index")
-    for _ in range(2):
-        assert survey(CSV_WITH_HEADER, files, wanted).blocks.num_rows.tolist() == [5, 3]
-
-    assert len(scans) == 2
+        _index(_file(tmp_path / "a.csv", b"1\n2\n"), tmp_path / "index")
 
 
 @pytest.mark.parametrize("share_bytes", [8 * KIB, MIB], ids=["in pieces", "whole"])
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, share_bytes: int) -> None:
     path = write_csv(tmp_path, [500]) / "part-000.csv"
-    reader = read_blocks(
-        survey(CSV_WITH_HEADER, list_files(str(path)), Wanted()), Share("reading", share_bytes)
+    reader = BlockStream(
+        scan_files(CSV_WITH_HEADER, list_files(str(path)), ReadRequest()), Share("reading", share_bytes)
     )
     path.write_text("number,text\n1,a\n")
 
     with pytest.raises(DataError, match=r"part-000.csv: has changed while it was being read"):
         list(reader)
-
-
-def test_the_index_of_a_small_file_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_index, "MIN_KEPT_BYTES", 3)
-
-    assert _index(_file(tmp_path / "small.csv", b"1\n"), tmp_path / "index") == [1]
-    assert not (tmp_path / "index").exists()
-    assert _index(_file(tmp_path / "large.csv", b"1\n2\n"), tmp_path / "index") == [2]
-    assert (tmp_path / "index").exists()

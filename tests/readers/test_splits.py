@@ -12,10 +12,10 @@ from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
 from penstock.readers.files import list_files
-from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.store_schema import ArrayNames
+from penstock.readers.stream import ROW_COLUMN
 from tests.readers.object_store import ObjectStore
-from tests.readers.samples import open_path, survey_path
+from tests.readers.samples import open_path, scan_path
 
 HEADS = {"action": 3, "unit": 2}
 COLUMNS = ["strategic_features", "labels_action", "labels_unit", "masks_action", "masks_unit"]
@@ -62,60 +62,27 @@ def test_a_glob_names_a_split_and_columns_are_called_alike_in_all(tmp_path: Path
     assert sum(table.num_rows for table in rows.values()) == NUM_ROWS
 
 
-@pytest.mark.parametrize("heads", ["npz", "npy"])
-def test_the_folder_will_do_where_there_is_one_split(tmp_path: Path, heads: str) -> None:
-    rows = table_of(write_store(tmp_path / "store", heads))
+def test_what_of_a_store_may_be_named(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "day1", splits=THREE)
+    write_store(tmp_path / "day2", splits=THREE)
+    both = f"{store}/*_train*,{store}/*_val*"
+    num_rows = len(np.load(store / "X_train.npy"))
 
-    assert (rows.column_names, rows.num_rows) == (COLUMNS, NUM_ROWS)
-
-
-def test_a_folder_with_several_splits_is_refused(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", splits=THREE)
-
-    with pytest.raises(DataError) as error:
-        list_files(str(store))
-    assert (
-        str(error.value)
-        == f"{store}: is a store with the splits train, val, test; name one of them, as {store}/*_train*"
-    )
-
-
-def test_splits_that_are_both_named_are_parts_of_one_data_set(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", splits=THREE)
-    path = f"{store}/*_train*,{store}/*_val*"
-
-    assert table_of(path).num_rows == NUM_ROWS - len(np.load(store / "X_test.npy"))
-    assert [file.path for file in survey_path(path).files] == [f"{store}/*_train*", f"{store}/*_val*"]
-
-
-def test_one_file_of_a_store_has_its_columns_under_the_same_names(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store", splits=THREE)
-
+    assert table_of(both).num_rows == NUM_ROWS - len(np.load(store / "X_test.npy"))
+    assert [file.path for file in scan_path(both).files] == [f"{store}/*_train*", f"{store}/*_val*"]
     assert table_of(store / "labels_val.npz").column_names == ["labels_action", "labels_unit"]
     assert table_of(store / "X_val.npy").column_names == ["strategic_features"]
-
-
-def test_stores_of_several_days_are_several_parts(tmp_path: Path) -> None:
-    for day in ("day1", "day2"):
-        write_store(tmp_path / day, splits=SplitShares(0.5, 0.5, 0.0))
-    tables = [table_of(tmp_path / "day?" / f"*_{split}*") for split in ("train", "val")]
-
-    assert tables[0].num_rows + tables[1].num_rows == 2 * NUM_ROWS
+    assert table_of(tmp_path / "day?" / "*_train*").num_rows == 2 * num_rows
 
 
 def test_the_names_of_the_schema_are_those_of_the_columns(tmp_path: Path) -> None:
     names = ArrayNames(features="board", labels="chosen_", masks="legal_")
+    columns = ["board", "chosen_action", "chosen_unit", "legal_action", "legal_unit"]
 
-    assert table_of(write_store(tmp_path / "store", names=names)).column_names == [
-        "board",
-        "chosen_action",
-        "chosen_unit",
-        "legal_action",
-        "legal_unit",
-    ]
+    assert table_of(write_store(tmp_path / "store", names=names)).column_names == columns
 
 
-@pytest.mark.parametrize("manifest", [None, "{}", "[1]", "no json", '{"arrays": [3]}'])
+@pytest.mark.parametrize("manifest", [None, "[1]", "no json", '{"arrays": [3]}'])
 def test_without_the_manifest_of_a_store_columns_bear_the_names_of_files_and_members(
     tmp_path: Path, manifest: str | None
 ) -> None:
@@ -135,23 +102,12 @@ def test_a_file_that_the_manifest_does_not_list_keeps_its_name(tmp_path: Path) -
     assert table_of(store / "weights_train.npy").column_names == ["weights_train"]
 
 
-def test_lengths_that_differ_name_both_arrays(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store")
-    np.save(store / "X_train.npy", np.zeros((4, 4), np.float32))
+def test_a_store_in_an_object_store(tmp_path: Path, object_store: ObjectStore) -> None:
+    write_store(tmp_path / "one", "npy")
+    write_store(tmp_path / "three", "npz", THREE)
+    object_store.put_folder("game", tmp_path)
 
-    with pytest.raises(
-        DataError, match=r"X_train.npy has 4 rows but .*labels_train.npz: array 'action' has 40"
-    ):
-        open_path(store)
-
-
-@pytest.mark.parametrize("heads", ["npz", "npy"])
-def test_a_store_in_an_object_store(tmp_path: Path, object_store: ObjectStore, heads: str) -> None:
-    write_store(tmp_path / "one", heads)
-    write_store(tmp_path / "three", heads, THREE)
-    object_store.put_folder(f"game-{heads}", tmp_path)
-
-    assert table_of(f"s3://game-{heads}/one").column_names == COLUMNS
-    assert table_of(f"s3://game-{heads}/three/*_val*").num_rows == len(np.load(tmp_path / "three/X_val.npy"))
+    assert table_of("s3://game/one").column_names == COLUMNS
+    assert table_of("s3://game/three/*_val*").num_rows == len(np.load(tmp_path / "three/X_val.npy"))
     with pytest.raises(DataError, match=r"three: is a store with the splits train, val, test; name one"):
-        list_files(f"s3://game-{heads}/three")
+        list_files("s3://game/three")

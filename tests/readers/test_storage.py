@@ -21,15 +21,12 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "MAX_ATTEMPTS", 2)
 
 
-def test_a_local_file_is_read_from_any_offset(tmp_path: Path) -> None:
+def test_a_local_file(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(CONTENT)
 
     with open_input(str(tmp_path / "a.bin")) as source:
         assert source.size() == len(CONTENT)
         assert read_at(source, 4, 254) == b"\xfe\xff\x00\x01"
-
-
-def test_a_missing_local_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nothing.bin: cannot be opened: No such file or directory"):
         open_input(str(tmp_path / "nothing.bin"))
 
@@ -69,67 +66,44 @@ class _Counted:
         self.requests.append((offset, num_bytes))
         return read_at(self._file, num_bytes, offset)
 
-    def close(self) -> None:
-        pass
 
-
-def _remote(content: bytes, limit_bytes: int = 16 * MIB) -> tuple[RemoteFile, _Counted, storage._Blocks]:
-    counted, blocks = _Counted(content), storage._Blocks(limit_bytes)
-    return RemoteFile("s3://a/b", counted, len(content), blocks), counted, blocks  # type: ignore[arg-type]
+def _remote(content: bytes) -> tuple[RemoteFile, list[tuple[int, int]]]:
+    counted = _Counted(content)
+    return RemoteFile("s3://a/b", counted, len(content)), counted.requests  # type: ignore[arg-type]
 
 
 def test_small_reads_of_columns_by_turns_fetch_every_byte_once() -> None:
-    remote, counted, blocks = _remote(bytes(range(256)) * (6 * MIB // 256))
+    remote, requests = _remote(bytes(range(256)) * (6 * MIB // 256))
 
     for step in range(0, 2 * MIB, 64 * KIB):
         for column in (0, 2 * MIB, 4 * MIB):
             remote.seek(column + step)
             assert remote.read(2) == b"\x00\x01"
 
-    assert len(counted.requests) == 6 * MIB // (256 * KIB)
-    assert blocks.held_bytes == sum(num_bytes for _, num_bytes in counted.requests) == 6 * MIB
-    remote.close()
-    assert blocks.held_bytes == 0
+    assert len(requests) == 6 * MIB // (256 * KIB)
+    assert sum(num_bytes for _, num_bytes in requests) == 6 * MIB
 
 
-def test_a_footer_comes_with_what_stands_before_it() -> None:
-    remote, counted, _ = _remote(bytes(MIB + 1000))
-
-    for num_bytes in (8, 100_000):
-        remote.seek(-num_bytes, 2)
-        assert len(remote.read(num_bytes)) == num_bytes
-    remote.seek(0)
-    assert len(remote.read(900)) == 900
-
-    assert counted.requests == [(MIB + 1000 - 256 * KIB, 256 * KIB), (0, 1000)]
-
-
-def test_a_large_read_is_one_request_and_is_not_kept() -> None:
-    remote, counted, blocks = _remote(bytes(10 * MIB))
+def test_a_large_read_is_one_request_and_blocks_are_bounded() -> None:
+    remote, requests = _remote(bytes(32 * MIB))
 
     assert len(remote.read(6 * MIB)) == 6 * MIB
-    assert counted.requests == [(0, 6 * MIB)]
-    assert blocks.held_bytes == 0
+    assert requests == [(0, 6 * MIB)]
+    for offset in range(0, 32 * MIB, 100 * KIB):
+        remote.seek(offset)
+        remote.read(1)
+    assert storage._block.cache_info().currsize * 256 * KIB == storage.ALL_BLOCKS_BYTES
 
 
 def test_what_is_held_comes_in_few_requests_and_is_then_at_hand() -> None:
-    remote, counted, _ = _remote(bytes(range(256)) * (8 * MIB // 256))
+    remote, requests = _remote(bytes(range(256)) * (8 * MIB // 256))
 
     remote.hold([(0, 1000), (2000, 1000), (4 * MIB, 1000)])
     for offset in (0, 2000, 4 * MIB):
         remote.seek(offset)
         assert remote.read(4) == bytes([offset % 256 + step for step in range(4)])
 
-    assert sorted(counted.requests) == [(0, 3000), (4 * MIB, 1000)]
-
-
-def test_all_blocks_together_are_bounded() -> None:
-    remote, _, blocks = _remote(bytes(8 * MIB), limit_bytes=MIB)
-
-    for offset in range(0, 8 * MIB, 100 * KIB):
-        remote.seek(offset)
-        remote.read(1)
-        assert blocks.held_bytes <= MIB
+    assert sorted(requests) == [(0, 3000), (4 * MIB, 1000)]
 
 
 @pytest.mark.parametrize(
@@ -178,23 +152,23 @@ def test_a_store_that_never_answers(monkeypatch: pytest.MonkeyPatch, impatient: 
         assert num_connections() == 2
 
 
-def test_keys_that_may_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    with refusing_server(403) as (url, _):
+@pytest.mark.parametrize(
+    ("status", "num_requests", "problem"),
+    [
+        (403, 1, "access is denied; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
+        (503, 2, "cannot be read: "),
+    ],
+    ids=["keys that may not read", "a busy store is asked again"],
+)
+def test_a_store_that_refuses(
+    monkeypatch: pytest.MonkeyPatch, impatient: None, status: int, num_requests: int, problem: str
+) -> None:
+    with refusing_server(status) as (url, handler):
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        with pytest.raises(
-            DataError,
-            match=r"s3://secret/a.csv: access is denied; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-        ):
-            list_files("s3://secret/a.csv")
+        with pytest.raises(DataError, match=f"s3://refused/a.csv: {problem}"):
+            list_files("s3://refused/a.csv")
 
-
-def test_a_busy_store_is_asked_again(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
-    with refusing_server(503) as (url, handler):
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        with pytest.raises(DataError, match=r"s3://busy/a.csv: cannot be read: "):
-            list_files("s3://busy/a.csv")
-
-    assert handler.num_requests == 2
+    assert handler.num_requests == num_requests
 
 
 def test_no_store_at_the_address(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:

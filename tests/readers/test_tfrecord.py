@@ -1,6 +1,9 @@
 """Which columns TFRecord files have, where their records stand, and what reading them holds."""
 
+import doctest
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,54 +12,47 @@ import pytest
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.sections import ReadingSection
 from penstock.readers.tfrecord import scan_file
-from penstock.readers.tfrecord_columns import record_ends
-from penstock.readers.tfrecord_schema import Feature, parse_schema
+from penstock.readers.tfrecord_columns import Feature, parse_schema, record_ends
 from penstock.readers.tfrecord_write import write_tfrecord
 from penstock.runtime.budget import Share
 from tests.readers.samples import open_path
-from tests.readers.tfrecord_samples import example, int64, read, survey_of, write_records
+from tests.readers.tfrecord_samples import example, int64, read, scan_of, write_records
 
 NUM_ROWS = 20_000
 
 
-def test_a_schema_in_python():
-    features = parse_schema(
-        {
-            "label": "int64",
-            "features": ("float32", 10),
-            "shape": ("float32", (10,)),
-            "ids": ["int64"],
-            "age": ("int64", (), -1),
-            "tags": Feature("string", "any"),
-        }
-    )
+@pytest.mark.parametrize(
+    ("declared", "arrow_type"),
+    [
+        ("int64", pa.int64()),
+        (("float32", 10), pa.list_(pa.float32(), 10)),
+        (("float32", (10,)), pa.list_(pa.float32(), 10)),
+        (["int64"], pa.list_(pa.int64())),
+        (("int64", (), -1), pa.int64()),
+        (Feature("bytes", "any"), pa.list_(pa.binary())),
+    ],
+)
+def test_a_schema_in_python(declared: Any, arrow_type: pa.DataType):
+    feature = parse_schema({"x": declared})["x"]
 
-    assert [feature.arrow_type for feature in features.values()] == [
-        pa.int64(),
-        pa.list_(pa.float32(), 10),
-        pa.list_(pa.float32(), 10),
-        pa.list_(pa.int64()),
-        pa.int64(),
-        pa.list_(pa.string()),
-    ]
-    assert features["age"].default == -1
+    assert feature.arrow_type == arrow_type
+    assert feature.default == (-1 if isinstance(declared, tuple) and len(declared) == 3 else None)
 
 
-def test_all_problems_of_a_schema_are_told_at_once():
+def test_all_problems_of_a_schema_come_at_once():
+    schema = {
+        "a": "int46",
+        "b": ("float32", 0),
+        "c": ("float32", (2, 3)),
+        "d": [],
+        "e": ("int64", (), "zero"),
+        "fine": "int64",
+    }
     with pytest.raises(ConfigError) as error:
-        parse_schema(
-            {
-                "a": "int46",
-                "b": ("float32", 0),
-                "c": ("float32", (2, 3)),
-                "d": [],
-                "e": ("int64", (), "zero"),
-                "fine": "int64",
-            }
-        )
+        parse_schema(schema)
 
     advice = 'write "int64", ("float32", 10), ["int64"] or ("int64", (), 0) with a default'
     assert str(error.value).splitlines() == [
@@ -81,17 +77,16 @@ def test_one_value_everywhere_is_a_scalar_anything_else_a_list(tmp_path: Path):
         }
     )
     write_tfrecord(tmp_path / "a.tfrecord", table)
-    found = survey_of(tmp_path / "a.tfrecord").columns
+    found = scan_of(tmp_path / "a.tfrecord").columns
 
-    assert dict(zip(found.names, found.types, strict=True)) == {
-        "image": pa.binary(),
-        "many": pa.list_(pa.int64()),
-        "none or one": pa.list_(pa.int64()),
-        "number": pa.float32(),
-        "one": pa.int64(),
-        "text": pa.string(),
-    }
-    assert found.names == sorted(found.names)
+    assert list(zip(found.names, found.types, strict=True)) == [
+        ("image", pa.binary()),
+        ("many", pa.list_(pa.int64())),
+        ("none or one", pa.list_(pa.int64())),
+        ("number", pa.float32()),
+        ("one", pa.int64()),
+        ("text", pa.string()),
+    ]
 
 
 def test_a_run_file_declares_what_it_wants_to(tmp_path: Path):
@@ -103,22 +98,27 @@ def test_a_run_file_declares_what_it_wants_to(tmp_path: Path):
     assert [batch.to_pylist() for batch in stream] == [[{"z": 0.5, "y": 2, "x": [1], "__row__": 0}]]
 
 
-def test_bytes_are_of_no_use_to_features(tmp_path: Path):
-    write_tfrecord(tmp_path / "a.tfrecord", pa.table({"image": pa.array([b"\xff\xd8"])}))
+def test_a_schema_gives_its_columns_and_no_others(tmp_path: Path):
+    path = write_records(tmp_path / "a.tfrecord", example(int64("x", 1), int64("y", 2)))
 
+    assert read(path, {"y": "int64", "z": "string"}).to_pylist() == [{"y": 2, "z": None}]
+    with pytest.raises(DataError, match=r"the schema has no column 'x1'; did you mean 'x'\?"):
+        read(path, {"x": "int64"}, columns=["x1"])
+
+
+def test_what_features_and_names_are_refused(tmp_path: Path):
+    write_tfrecord(tmp_path / "a.tfrecord", pa.table({"image": pa.array([b"\xff\xd8"])}))
     with pytest.raises(DataError, match=r"column 'image': has type binary, which cannot be used"):
         open_path(tmp_path, columns=["image"])
-
-
-def test_a_feature_of_two_kinds_names_both_files(tmp_path: Path):
-    write_tfrecord(tmp_path / "0.tfrecord", pa.table({"x": [1]}))
-    write_tfrecord(tmp_path / "1.tfrecord", pa.table({"x": ["one"]}))
-
+    write_records(tmp_path / "a.tfrecord", example(int64("__row__", 1)))
+    with pytest.raises(DataError, match=r"column '__row__': this name is reserved for the origin of rows"):
+        read(tmp_path)
+    write_tfrecord(tmp_path / "a.tfrecord", pa.table({"x": [1]}))
+    write_tfrecord(tmp_path / "b.tfrecord", pa.table({"x": ["one"]}))
     with pytest.raises(DataError) as error:
-        survey_of(tmp_path)
-
+        read(tmp_path)
     assert str(error.value) == (
-        f"feature 'x' holds int64s in {tmp_path}/0.tfrecord but bytes in {tmp_path}/1.tfrecord; "
+        f"feature 'x' holds int64s in {tmp_path}/a.tfrecord but bytes in {tmp_path}/b.tfrecord; "
         "write all records with one type"
     )
 
@@ -131,9 +131,8 @@ def test_a_feature_of_two_kinds_names_both_files(tmp_path: Path):
     ],
 )
 def test_a_record_that_contradicts_later_says_to_declare(tmp_path: Path, late: pa.Array, problem: str):
-    # More than is looked at whole: the record lies between the places from which the sample is taken.
-    many = pa.table({"x": pa.array(range(60_000))})
-    write_tfrecord(tmp_path / "many.tfrecord", many)
+    # More than is looked at whole: the record lies between the parts that are sampled.
+    write_tfrecord(tmp_path / "many.tfrecord", pa.table({"x": pa.array(range(60_000))}))
     write_tfrecord(tmp_path / "late.tfrecord", pa.table({"x": late}))
     whole = (tmp_path / "many.tfrecord").read_bytes()
     ends = record_ends(whole)
@@ -162,54 +161,19 @@ def test_without_records_types_are_unknown(tmp_path: Path):
         read(tmp_path, columns=["x"])
 
 
-def test_a_schema_gives_its_columns_and_no_others(tmp_path: Path):
-    path = write_records(tmp_path / "a.tfrecord", example(int64("x", 1), int64("y", 2)))
-
-    assert read(path, {"y": "int64", "z": "string"}).to_pylist() == [{"y": 2, "z": None}]
-    with pytest.raises(DataError, match=r"the schema has no column 'x1'; did you mean 'x'\?"):
-        read(path, {"x": "int64"}, columns=["x1"])
-
-
-def test_a_name_that_is_reserved_is_refused(tmp_path: Path):
-    path = write_records(tmp_path / "a.tfrecord", example(int64("__row__", 1)))
-
-    with pytest.raises(DataError, match=r"column '__row__': this name is reserved for the origin of rows"):
-        read(path)
-
-
-@pytest.fixture(params=["a.tfrecord", "a.tfrecord.gz"])
-def large(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Records of about 0.6 MiB, and one in the middle that is larger than a chunk."""
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
+def test_chunks_have_whole_records_of_a_mebibyte_or_one_larger_record(tmp_path: Path, name: str):
     sizes = [600_000, 600_000, 300_000, 3 * MIB, 10, 20]
-    texts = [np.random.default_rng(size).integers(0, 256, size, np.uint8).tobytes() for size in sizes]
-    write_tfrecord(tmp_path / request.param, pa.table({"image": pa.array(texts), "n": range(6)}))
-    return tmp_path / request.param
+    images = [np.random.default_rng(size).integers(0, 256, size, np.uint8).tobytes() for size in sizes]
+    path = tmp_path / name
+    write_tfrecord(path, pa.table({"image": pa.array(images)}))
+    offsets, num_bytes, num_records = zip(*scan_file(list_files(str(path))[0]), strict=True)
 
-
-def test_chunks_have_whole_records_of_a_mebibyte_or_one_larger_record(large: Path):
-    index = scan_file(list_files(str(large))[0], checksum=0)
-
-    assert index.num_records.tolist() == [1, 2, 1, 2]
-    assert index.offsets.tolist() == [0, *np.cumsum(index.num_bytes)[:-1].tolist()]
-    assert [num_bytes <= MIB for num_bytes in index.num_bytes] == [True, True, False, True]
-
-
-def test_records_of_any_size_are_read(large: Path):
-    table = read(large, {"image": "bytes", "n": "int64"})
-
-    assert table["n"].to_pylist() == list(range(6))
-    assert [len(image) for image in table["image"].to_pylist()] == [
-        600_000,
-        600_000,
-        300_000,
-        3 * MIB,
-        10,
-        20,
-    ]
-
-
-def test_a_compressed_file_is_one_block(large: Path):
-    assert len(survey_of(large).blocks) == (1 if large.suffix == ".gz" else 4)
+    assert num_records == (1, 2, 1, 2)
+    assert list(offsets) == [0, *np.cumsum(num_bytes)[:-1].tolist()]
+    assert [size <= MIB for size in num_bytes] == [True, True, False, True]
+    assert read(path, {"image": "bytes"})["image"].to_pylist() == images
+    assert len(scan_of(path).blocks) == (1 if path.suffix == ".gz" else 4)
 
 
 @pytest.fixture
@@ -227,31 +191,25 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("ample", [False, True], ids=["the least share", "an ample share"])
-def test_a_share_that_a_survey_names_is_enough(path: Path, ample: bool):
-    survey = survey_of(path)
-    share = Share("reading", survey.ample_bytes if ample else survey.least_bytes)
-    batches = list(read_blocks(survey, share))
+def test_a_share_that_a_scan_names_is_enough(path: Path, ample: bool):
+    scanned = scan_of(path)
+    share = Share("reading", scanned.ample_bytes if ample else scanned.min_bytes)
+    batches = list(BlockStream(scanned, share))
 
     assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(NUM_ROWS))
     assert 0 < share.peak_bytes <= share.limit_bytes
     assert max(batch.nbytes for batch in batches) <= share.limit_bytes // 2
-    assert len(batches) == len(survey.blocks) if ample else len(batches) > len(survey.blocks)
-
-
-def test_what_a_row_and_a_block_take(path: Path):
-    survey = survey_of(path)
-    batches = list(read_blocks(survey, Share("reading", survey.ample_bytes)))
-    taken_bytes = sum(batch.nbytes for batch in batches) / NUM_ROWS
-
-    assert survey.row_bytes == pytest.approx(taken_bytes, rel=0.05)
-    assert survey.block_bytes == pytest.approx(max(batch.nbytes for batch in batches), rel=0.2)
+    if ample:
+        assert len(batches) == len(scanned.blocks)
+        assert scanned.row_bytes == pytest.approx(sum(batch.nbytes for batch in batches) / NUM_ROWS, rel=0.05)
+        assert scanned.block_bytes == pytest.approx(max(batch.nbytes for batch in batches), rel=0.2)
 
 
 def test_arrow_allocates_no_more_than_is_leased(path: Path):
-    survey = survey_of(path, {"n": "int32", "small": ["int8"], "text": ("string", (), "none")})
-    share = Share("reading", survey.ample_bytes)
+    scanned = scan_of(path, {"n": "int32", "small": ["int8"], "text": ("string", (), "none")})
+    share = Share("reading", scanned.ample_bytes)
     before = pa.total_allocated_bytes()
-    for _ in read_blocks(survey, share):
+    for _ in BlockStream(scanned, share):
         assert pa.total_allocated_bytes() - before <= share.held_bytes
 
 
@@ -261,4 +219,17 @@ def test_a_record_that_does_not_fit_is_named(tmp_path: Path):
     with pytest.raises(
         BudgetExceeded, match=r"a\.tfrecord: the record at byte 34 takes 24MiB .* reading may hold 4MiB"
     ):
-        list(read_blocks(survey_of(tmp_path / "a.tfrecord"), Share("reading", 4 * MIB)))
+        list(BlockStream(scan_of(tmp_path / "a.tfrecord"), Share("reading", 4 * MIB)))
+
+
+def test_every_example_of_the_page_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    page_path = Path(__file__).parents[2] / "docs" / "tfrecord.md"
+    monkeypatch.chdir(tmp_path)
+    examples = "\n".join(re.findall(r"^```pycon\n(.*?)^```", page_path.read_text(), re.DOTALL | re.MULTILINE))
+    page = doctest.DocTestParser().get_doctest(examples, {}, page_path.name, None, 0)
+    report: list[str] = []
+
+    results = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(page, out=report.append)
+
+    assert results.attempted == 13
+    assert results.failed == 0, "".join(report)

@@ -3,6 +3,7 @@
 import random
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,6 @@ from tests.readers.tfrecord_samples import (
     INT64S,
     entry,
     example,
-    feature,
     int64,
     loose_floats,
     loose_int64s,
@@ -22,83 +22,62 @@ from tests.readers.tfrecord_samples import (
     read,
     record,
     sized,
-    texts,
+    strings,
     varint,
     write_records,
 )
 
 EXTREMES = [0, 1, 127, 128, -1, 2**63 - 1, -(2**63)]
+RUNS = packed_int64s(*EXTREMES[:3]) + loose_int64s(128) + packed_int64s() + packed_int64s(*EXTREMES[4:])
+FIXED = varint(7 << 3 | 1) + struct.pack("<d", 1.0) + varint(8 << 3 | 5) + struct.pack("<f", 1.0)
+STRINGS = ["", "a" * 127, "b" * 128, "ö" * 10_000]
+KEYS = ["", "k" * 200, "größe", "k" * 199 + "x"]
+
+
+def _x(kind: int, values: bytes) -> bytes:
+    """A record with a feature x that holds a list."""
+    return example(entry("x", sized(kind, values)))
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("declared", "data", "value"),
     [
-        packed_int64s(*EXTREMES),
-        loose_int64s(*EXTREMES),
-        packed_int64s(*EXTREMES[:3])
-        + loose_int64s(EXTREMES[3])
-        + packed_int64s()
-        + packed_int64s(*EXTREMES[4:]),
-        varint(5 << 3) + b"\x07" + packed_int64s(*EXTREMES) + sized(9, b"unknown"),
+        (["int64"], _x(INT64S, packed_int64s(*EXTREMES)), EXTREMES),
+        (["int64"], _x(INT64S, loose_int64s(*EXTREMES)), EXTREMES),
+        (["int64"], _x(INT64S, RUNS), EXTREMES),
+        (("int64", 7), _x(INT64S, RUNS), EXTREMES),
+        (["int64"], _x(INT64S, FIXED + packed_int64s(*EXTREMES) + sized(9, b"unknown")), EXTREMES),
+        (["float32"], _x(FLOATS, packed_floats(0.5, -2.0)), [0.5, -2.0]),
+        (["float32"], _x(FLOATS, loose_floats(0.5, -2.0)), [0.5, -2.0]),
+        (["float32"], _x(FLOATS, loose_floats(0.5) + packed_floats(-2.0)), [0.5, -2.0]),
+        (["string"], _x(BYTES, strings(*STRINGS)), STRINGS),
+        ("int64", _x(INT64S, loose_int64s(300)), 300),
+        ("int64", _x(INT64S, packed_int64s() + loose_int64s(300)), 300),
+        ("float32", _x(FLOATS, packed_floats(2.5)), 2.5),
+        ("float32", _x(FLOATS, loose_floats(2.5)), 2.5),
+        ("float32", _x(FLOATS, sized(8, b"") + packed_floats(2.5)), 2.5),
+        ("int64", _x(INT64S, b""), None),
+        (("int64", 1), _x(INT64S, b""), None),
+        (["int64"], _x(INT64S, b""), []),
+        ("int64", example(int64("x", 1), int64("x", 2)), 2),
+        ("int64", example(int64("x", 1)) + example(int64("y", 2)), 1),
+        ("int64", example(entry("x", sized(FLOATS, packed_floats(1)) + sized(INT64S, packed_int64s(4)))), 4),
     ],
-    ids=["packed", "one by one", "in several runs", "among unknown fields"],
 )
-def test_lists_of_int64(tmp_path: Path, values: bytes):
-    path = write_records(tmp_path / "a.tfrecord", example(entry("x", feature(INT64S, values))))
+def test_lists_and_values(tmp_path: Path, declared: Any, data: bytes, value: Any):
+    path = write_records(tmp_path / "a.tfrecord", data)
 
-    assert read(path, {"x": ["int64"]})["x"].to_pylist() == [EXTREMES]
-    assert read(path, {"x": ("int64", 7)})["x"].to_pylist() == [EXTREMES]
-
-
-@pytest.mark.parametrize(
-    "values",
-    [packed_floats(0.5, -2.0), loose_floats(0.5, -2.0), loose_floats(0.5) + packed_floats(-2.0)],
-    ids=["packed", "one by one", "in several runs"],
-)
-def test_lists_of_floats(tmp_path: Path, values: bytes):
-    path = write_records(tmp_path / "a.tfrecord", example(entry("x", feature(FLOATS, values))))
-
-    assert read(path, {"x": ["float32"]})["x"].to_pylist() == [[0.5, -2.0]]
+    assert read(path, {"x": declared})["x"].to_pylist() == [value]
 
 
-@pytest.mark.parametrize(
-    "values", [packed_int64s(300), loose_int64s(300), packed_int64s() + loose_int64s(300)]
-)
-def test_one_int64(tmp_path: Path, values: bytes):
-    path = write_records(tmp_path / "a.tfrecord", example(entry("x", feature(INT64S, values))))
-
-    assert read(path, {"x": "int64"})["x"].to_pylist() == [300]
-
-
-@pytest.mark.parametrize("num_bytes", range(1, 11))
-def test_one_int64_of_any_number_of_bytes(tmp_path: Path, num_bytes: int):
-    bits = 2 ** min(7 * num_bytes, 64)
-    values = [bits - 1, bits // 128, bits // 3]
-    values = [value if value < 2**63 else value - 2**64 for value in values]
+def test_one_int64_of_any_number_of_bytes(tmp_path: Path):
+    values = []
+    for num_bytes in range(1, 11):
+        bits = 2 ** min(7 * num_bytes, 64)
+        values += [value - 2**64 * (value >= 2**63) for value in (bits - 1, bits // 128, bits // 3)]
     path = write_records(tmp_path / "a.tfrecord", *(example(int64("x", value)) for value in values))
 
     assert read(path, {"x": "int64"})["x"].to_pylist() == values
-
-
-@pytest.mark.parametrize(
-    "values", [packed_floats(2.5), loose_floats(2.5), sized(8, b"") + packed_floats(2.5)]
-)
-def test_one_float(tmp_path: Path, values: bytes):
-    path = write_records(tmp_path / "a.tfrecord", example(entry("x", feature(FLOATS, values))))
-
-    assert read(path, {"x": "float32"})["x"].to_pylist() == [2.5]
-
-
-def test_the_last_of_several_entries_with_one_key_counts(tmp_path: Path):
-    path = write_records(tmp_path / "a.tfrecord", example(int64("x", 1), int64("y", 5), int64("x", 2)))
-
-    assert read(path).to_pylist() == [{"x": 2, "y": 5}]
-
-
-def test_features_in_two_parts_are_one(tmp_path: Path):
-    path = write_records(tmp_path / "a.tfrecord", example(int64("x", 1)) + example(int64("y", 2)))
-
-    assert read(path).to_pylist() == [{"x": 1, "y": 2}]
 
 
 def test_a_feature_without_a_list_is_missing(tmp_path: Path):
@@ -113,41 +92,13 @@ def test_a_feature_without_a_list_is_missing(tmp_path: Path):
     assert read(path)["x"].to_pylist() == [None, None, 3, None]
 
 
-def test_an_empty_list_is_no_value(tmp_path: Path):
-    path = write_records(tmp_path / "a.tfrecord", example(int64("x")), example(int64("x", 3)))
+def test_keys_of_any_kind_and_a_value_before_its_key(tmp_path: Path):
+    swapped = FIXED + sized(2, sized(INT64S, packed_int64s(4)) + FIXED) + FIXED + sized(1, b"x")
+    features = FIXED + sized(1, swapped) + sized(4, b"?")
+    features += b"".join(sized(1, int64(key, i)) for i, key in enumerate(KEYS))
+    path = write_records(tmp_path / "a.tfrecord", FIXED + sized(1, features) + FIXED)
 
-    assert read(path, {"x": "int64"})["x"].to_pylist() == [None, 3]
-    assert read(path, {"x": ("int64", 1)})["x"].to_pylist() == [None, [3]]
-    assert read(path, {"x": ["int64"]})["x"].to_pylist() == [[], [3]]
-
-
-def test_the_last_list_of_a_feature_counts(tmp_path: Path):
-    both = feature(FLOATS, packed_floats(1.0)) + feature(INT64S, packed_int64s(4))
-    path = write_records(tmp_path / "a.tfrecord", example(entry("x", both)))
-
-    assert read(path, {"x": "int64"})["x"].to_pylist() == [4]
-
-
-def test_a_value_may_stand_before_its_key_among_unknown_fields(tmp_path: Path):
-    fixed = varint(7 << 3 | 1) + struct.pack("<d", 1.0) + varint(8 << 3 | 5) + struct.pack("<f", 1.0)
-    swapped = (
-        fixed
-        + sized(2, feature(INT64S, packed_int64s(4)) + fixed)
-        + varint(9 << 3)
-        + b"\x05"
-        + sized(1, b"x")
-    )
-    features = sized(1, fixed + sized(1, swapped) + sized(4, b"?") + sized(1, int64("y", 5)))
-    path = write_records(tmp_path / "a.tfrecord", fixed + features + fixed)
-
-    assert read(path).to_pylist() == [{"x": 4, "y": 5}]
-
-
-def test_keys_may_be_empty_long_or_not_ascii(tmp_path: Path):
-    keys = ["", "k" * 200, "größe", "k" * 199 + "x"]
-    path = write_records(tmp_path / "a.tfrecord", example(*(int64(key, i) for i, key in enumerate(keys))))
-
-    assert read(path).to_pylist() == [dict(sorted((key, i) for i, key in enumerate(keys)))]
+    assert read(path).to_pylist() == [{"x": 4} | {key: i for i, key in enumerate(KEYS)}]
 
 
 def test_keys_may_come_in_any_order_in_each_record(tmp_path: Path):
@@ -165,47 +116,32 @@ def test_keys_may_come_in_any_order_in_each_record(tmp_path: Path):
 
 
 def test_more_features_than_keys_are_remembered(tmp_path: Path):
-    row = {f"f{i:04}": i for i in range(5000)}
-    data = example(*(int64(*pair) for pair in row.items()))
+    data = example(*(int64(f"f{i:04}", i) for i in range(5000)))
     path = write_records(tmp_path / "a.tfrecord", data, data)
 
-    assert (
-        read(path, columns=["f4999", "f0000", "f4500"]).to_pylist()
-        == [{"f4999": 4999, "f0000": 0, "f4500": 4500}] * 2
-    )
+    expected = {"f4999": 4999, "f0000": 0, "f4500": 4500}
+    assert read(path, columns=list(expected)).to_pylist() == [expected] * 2
 
 
-def test_texts_of_any_length(tmp_path: Path):
-    values = [b"", b"a" * 127, b"b" * 128, "ö".encode() * 10_000]
-    path = write_records(tmp_path / "a.tfrecord", example(entry("x", feature(BYTES, texts(*values)))))
-
-    assert read(path)["x"].to_pylist() == [[value.decode() for value in values]]
+NO_EXAMPLE = "is not a tf.train.Example; no other message can be read"
+IN_PARTS = "a feature stands in parts, as no protobuf library writes it; copy or write the file again"
 
 
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"\xff" * 11, "is not a tf.train.Example; no other message can be read"),
-        (b"\x0a\x7f", "is not a tf.train.Example; no other message can be read"),
-        (sized(1, b"\x0a\x05ab"), "is not a tf.train.Example; no other message can be read"),
-        (sized(1, sized(1, b"\x0a\x05ab")), "is not a tf.train.Example; no other message can be read"),
-        (example(entry("x", b"\x1a\x05ab")), "is not a tf.train.Example; no other message can be read"),
-        (b"\x0b", "is not a tf.train.Example; no other message can be read"),
-        (
-            example(entry("x", feature(INT64S, b"\x0a\x02\x80\x80"))),
-            "feature 'x': is not a tf.train.Example; no other message can be read",
-        ),
-        (
-            example(entry("x", feature(INT64S, b"\x0a\x0c" + b"\x80" * 11 + b"\x01"))),
-            "feature 'x': is not a tf.train.Example; no other message can be read",
-        ),
-        (
-            example(entry("x", feature(INT64S, packed_int64s(1)) * 2)),
-            "feature 'x': a feature stands in parts, as no protobuf library writes it; copy or write the file again",
-        ),
+        (b"\xff" * 11, NO_EXAMPLE),
+        (b"\x0a\x7f", NO_EXAMPLE),
+        (sized(1, b"\x0a\x05ab"), NO_EXAMPLE),
+        (sized(1, sized(1, b"\x0a\x05ab")), NO_EXAMPLE),
+        (example(entry("x", b"\x1a\x05ab")), NO_EXAMPLE),
+        (b"\x0b", NO_EXAMPLE),
+        (_x(INT64S, b"\x0a\x02\x80\x80"), f"feature 'x': {NO_EXAMPLE}"),
+        (_x(INT64S, b"\x0a\x0c" + b"\x80" * 11 + b"\x01"), f"feature 'x': {NO_EXAMPLE}"),
+        (example(entry("x", sized(INT64S, packed_int64s(1)) * 2)), f"feature 'x': {IN_PARTS}"),
     ],
 )
-def test_what_is_no_example_is_told_with_its_place(tmp_path: Path, data: bytes, problem: str):
+def test_what_is_no_example_is_named(tmp_path: Path, data: bytes, problem: str):
     path = write_records(tmp_path / "a.tfrecord", example(int64("x", 1)), data)
     offset = len(record(example(int64("x", 1))))
 

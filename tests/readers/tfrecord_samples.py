@@ -9,12 +9,11 @@ import pyarrow as pa
 
 from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
-from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Survey, Wanted, survey
-from penstock.readers.tfrecord import survey_tfrecord_with
+from penstock.readers.stream import ROW_COLUMN
+from penstock.readers.tfrecord import scan_tfrecord_with
 from penstock.runtime.budget import Share
 
 BYTES, FLOATS, INT64S = 1, 2, 3
@@ -43,7 +42,6 @@ def record(data: bytes) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """A number of 64 bits."""
     value &= 2**64 - 1
     out = bytearray()
     while value > 127:
@@ -53,7 +51,7 @@ def varint(value: int) -> bytes:
 
 
 def sized(number: int, content: bytes) -> bytes:
-    """A field that is a message, a text or packed numbers."""
+    """A field that is a message, a string or packed numbers: a tf.train.Feature is a field of its kind."""
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
@@ -73,18 +71,13 @@ def loose_floats(*values: float) -> bytes:
     return b"".join(varint(1 << 3 | 5) + struct.pack("<f", value) for value in values)
 
 
-def texts(*values: bytes) -> bytes:
-    return b"".join(sized(1, value) for value in values)
+def strings(*values: str) -> bytes:
+    return b"".join(sized(1, value.encode()) for value in values)
 
 
 def entry(key: str, feature: bytes) -> bytes:
     """One entry of the map of features, without what stands around it."""
     return sized(1, key.encode()) + sized(2, feature)
-
-
-def feature(kind: int, values: bytes) -> bytes:
-    """A tf.train.Feature."""
-    return sized(kind, values)
 
 
 def example(*entries: bytes) -> bytes:
@@ -94,7 +87,7 @@ def example(*entries: bytes) -> bytes:
 
 def int64(key: str, *values: int) -> bytes:
     """The usual entry of numbers."""
-    return entry(key, feature(INT64S, packed_int64s(*values) if values else b""))
+    return entry(key, sized(INT64S, packed_int64s(*values) if values else b""))
 
 
 def write_records(path: Path, *datas: bytes) -> Path:
@@ -102,21 +95,14 @@ def write_records(path: Path, *datas: bytes) -> Path:
     return path
 
 
-def survey_of(
-    path: Path | str,
-    schema: Mapping[str, Any] | None = None,
-    columns: list[str] | None = None,
-    quarantine: Quarantine | None = None,
-    index_dir: Path | None = None,
-) -> Survey:
-    wanted = Wanted(columns, index_dir=index_dir, quarantine=quarantine)
+def scan_of(path: Path | str, schema: Mapping[str, Any] | None = None, **wanted: Any) -> ScannedFiles:
     if schema is None:
-        return survey(ReadingSection(), list_files(str(path)), wanted)
-    return survey_tfrecord_with(list_files(str(path)), wanted, schema)
+        return scan_files(ReadingSection(), list_files(str(path)), ReadRequest(**wanted))
+    return scan_tfrecord_with(list_files(str(path)), ReadRequest(**wanted), schema)
 
 
 def read(path: Path | str, schema: Mapping[str, Any] | None = None, **wanted: Any) -> pa.Table:
     """All rows, without their origin."""
-    found = survey_of(path, schema, **wanted)
-    stream = read_blocks(found, Share("reading", max(MIB, found.ample_bytes)))
+    found = scan_of(path, schema, **wanted)
+    stream = BlockStream(found, Share("reading", max(MIB, found.ample_bytes)))
     return pa.Table.from_batches(stream, stream.schema).drop_columns(ROW_COLUMN)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config.errors import CheckpointError
-from penstock.run.restore import checkpoint_at, means_a_checkpoint
+from penstock.run.restore import checkpoint_at
 from tests.run.training_runs import desk_elsewhere, put_on, trained
 
 KEY = "train_config.fine_tune_checkpoint"
@@ -41,7 +41,6 @@ def run_of_three(desk, run_of_three_elsewhere):
     ],
 )
 def test_a_path_means_a_checkpoint_a_run_or_a_word_behind_it(run_of_three, path, step):
-    assert means_a_checkpoint(Path(path))
     assert checkpoint_at(Path(path), KEY).step == step
 
 

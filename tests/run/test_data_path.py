@@ -16,8 +16,8 @@ from penstock.config.sizes import MIB
 from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
 from penstock.data.sections import Oversize
 from penstock.features.parser import Parser
-from penstock.readers.blocks import Shard
 from penstock.readers.files import list_files
+from penstock.readers.order import Shard
 from penstock.readers.stream import RecordStream
 from penstock.run.data import DataSource, open_source, resumed_state, training_rows
 from penstock.run.run_config import DataConfig
@@ -91,8 +91,8 @@ class Rank:
         self.budget = MemoryBudget(64 * MIB)
         share_data_path(
             self.budget,
-            {"": source.survey},
-            shuffle_bytes=shuffle_bytes_of(source.survey, case.window_rows),
+            {"": source.scanned},
+            shuffle_bytes=shuffle_bytes_of(source.scanned, case.window_rows),
             prefetch_bytes=MIB,
             by_cost=case.cost_limit is not None,
         )
@@ -175,23 +175,6 @@ def test_a_rank_goes_on_as_if_it_had_not_stopped(
     assert [first + list(rank.stream) for first, rank in zip(taken, resumed, strict=True)] == expected
 
 
-@paths
-@given(case=cases, num_ranks=st.integers(1, 5), data=st.data())
-def test_another_number_of_ranks_takes_what_is_left(
-    tmp_path_factory: pytest.TempPathFactory, case: Case, num_ranks: int, data: st.DataObject
-) -> None:
-    source = case.write(tmp_path_factory.mktemp("data"))
-    seen, ranks = [], ranks_of(case, source, case.num_ranks)
-    for rank in ranks:
-        seen += flat(take(rank.stream, data.draw(st.integers(0, 5))))
-    states = [rank.stream.state_dict() for rank in ranks]
-    for rank in ranks_of(case, source, num_ranks):
-        rank.load(states)
-        seen += flat(list(rank.stream))
-
-    assert sorted(seen) == list(range(case.num_rows))
-
-
 AWKWARD = {
     "no rows": (Case(rows_per_file=[0]), []),
     "fewer rows than ranks": (Case(rows_per_file=[2], num_ranks=4), [[0], [1]]),
@@ -215,19 +198,11 @@ AWKWARD = {
 def test_awkward_cases_by_name(case: Case, expected: list[list[int]], tmp_path: Path) -> None:
     source = case.write(tmp_path)
     found = [batch for rank in ranks_of(case, source, case.num_ranks) for batch in numbers(list(rank.stream))]
+    shuffled = replace(case, window_rows=3)
+    mixed = [row for rank in ranks_of(shuffled, source, case.num_ranks) for row in flat(list(rank.stream))]
 
     assert found == expected
-
-
-@pytest.mark.parametrize(("case", "expected"), AWKWARD.values(), ids=AWKWARD.keys())
-def test_awkward_cases_hold_the_same_rows_when_shuffled(
-    case: Case, expected: list[list[int]], tmp_path: Path
-) -> None:
-    case = replace(case, window_rows=3)
-    source = case.write(tmp_path)
-    found = [row for rank in ranks_of(case, source, case.num_ranks) for row in flat(list(rank.stream))]
-
-    assert len(found) == len(set(found)) == sum(map(len, expected))
+    assert len(mixed) == len(set(mixed)) == sum(map(len, expected))
 
 
 @pytest.mark.parametrize(

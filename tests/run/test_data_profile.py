@@ -9,9 +9,9 @@ import pytest
 from penstock.config.sizes import MIB
 from penstock.observe import data_profile
 from penstock.observe.data_profile import profile_data
-from penstock.run.plan import plan_training
 from penstock.run.run_file import load_run
 from penstock.run.session import computing
+from penstock.run.training import plan_training
 from tests.cli.desk import Desk
 from tests.run.training_runs import trained
 
@@ -71,24 +71,21 @@ def test_a_run_that_goes_on_keeps_its_profile_and_new_data_make_a_new_one(desk: 
     assert written(desk)["columns"][3]["distinct"] == 1
 
 
-def test_only_so_many_columns_are_looked_at(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_profile, "MOST_COLUMNS", 2)
-
-    profile = profile_of(desk)
-
-    assert [column["column"] for column in profile["columns"]] == ["click", "user_id"]
-    assert profile["columns_used"] == 4
-
-
-def test_a_look_that_takes_long_ends_early(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_ends_early_at_so_many_columns_and_cuts_long_values(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.write_run(('item_id", num_buckets: 100', 'item_id", hash_bucket_size: 100'))
     for name in ("a", "b", "c"):
-        desk.write_clicks(f"{name}.parquet")
-    monkeypatch.setattr(data_profile, "PATIENCE_SECONDS", -1.0)
+        desk.write_clicks(f"{name}.parquet", item_id=["a" * 10_000] * 6)
+    monkeypatch.setattr(data_profile, "MAX_SECONDS", -1.0)
+    monkeypatch.setattr(data_profile, "MAX_COLUMNS", 3)
 
     profile = profile_of(desk, train_input_path=str(desk.folder / "[abc].parquet"))
 
-    assert (profile["rows"], profile["rows_looked_at"]) == (18, 6)
+    assert (profile["rows"], profile["rows_looked_at"], profile["columns_used"]) == (18, 6, 4)
+    assert [column["column"] for column in profile["columns"]] == ["click", "user_id", "item_id"]
     assert profile["columns"][0]["distinct_is"] == "at least"
+    assert profile["columns"][2]["most_frequent"] == "a" * 99 + "…"
 
 
 def test_without_room_below_the_limit_the_profile_says_so(desk: Desk) -> None:
@@ -130,18 +127,3 @@ def test_bad_rows_are_written_aside_by_training_alone(desk: Desk, tmp_path: Path
     assert plan.source.quarantine is not None
     assert len(plan.source.quarantine) == 0
     assert not list(tmp_path.rglob("bad_rows.jsonl"))
-
-
-def test_values_that_are_long_are_cut(desk: Desk) -> None:
-    desk.write_run(
-        (
-            '{feature_name: item, expression: "item:item_id", num_buckets: 100',
-            '{feature_name: item, expression: "item:item_id", hash_bucket_size: 100',
-        )
-    )
-    desk.write_clicks(item_id=["a" * 10_000] * 6)
-
-    item = profile_of(desk)["columns"][2]
-
-    assert item["most_frequent"] == "a" * 99 + "…"
-    assert len(json.dumps(item)) < 1000

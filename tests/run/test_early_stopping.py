@@ -8,8 +8,7 @@ import pytest
 from penstock.checkpoint import CheckpointStore
 from penstock.run.evaluate import evaluate_checkpoint
 from penstock.run.run_file import load_run
-from penstock.training.best import EarlyStop, marked_step
-from penstock.training.sections import EarlyStopping
+from penstock.training.best import marked_step
 from tests.run.training_runs import STEPS_OF_2, desk_elsewhere, log_of, parameters, put_on, trained
 
 WORSE = {
@@ -37,9 +36,7 @@ def whole(tmp_path_factory):
     with desk_elsewhere(tmp_path_factory) as desk:
         result = trained(desk, WORSE)
         return replace(
-            result,
-            model_dir=desk.folder / result.model_dir,
-            checkpoint=desk.folder / result.checkpoint,
+            result, model_dir=desk.folder / result.model_dir, checkpoint=desk.folder / result.checkpoint
         )
 
 
@@ -63,32 +60,15 @@ def test_what_comes_after_takes_the_best_unless_told_otherwise(desk, whole):
     assert evaluate_checkpoint(run).evaluation.losses == pytest.approx(whole.losses)
 
 
-def test_the_best_stays_though_only_the_newest_is_kept(desk):
-    result = trained(desk, WORSE | {"train_config.keep_checkpoint_max": 1})
+def test_the_best_stays_though_only_the_newest_is_kept_and_it_was_not_its_turn(desk):
+    rarely = {"train_config.save_checkpoints_steps": 0, "train_config.eval_steps": 1}
+
+    result = trained(desk, WORSE | rarely | {"train_config.keep_checkpoint_max": 1})
 
     steps = CheckpointStore(result.checkpoint.parent).steps()
     assert {result.restored_step, result.steps} <= set(steps)
     assert len(steps) <= 3  # export_config may have a best of its own
-
-
-def test_the_best_is_saved_though_it_was_not_its_turn(desk):
-    rarely = {"train_config.save_checkpoints_steps": 0, "train_config.eval_steps": 1}
-
-    result = trained(desk, WORSE | rarely)
-
-    assert (result.checkpoint / "manifest.json").exists()
     assert best_of(result.model_dir)[0] == result.restored_step
-
-
-def test_the_last_may_be_kept_instead(desk):
-    last = WORSE | {
-        "train_config.early_stopping": WORSE["train_config.early_stopping"] | {"restore_best": False}
-    }
-
-    result = trained(desk, last)
-
-    assert (result.restored_step, result.checkpoint.name) == (None, f"step-{result.steps}")
-    assert marked_step(result.model_dir) is None
 
 
 def test_a_run_that_stopped_stays_stopped_and_a_patient_one_goes_on(desk, whole):
@@ -113,19 +93,8 @@ def test_a_run_to_its_end_goes_back_to_its_best_and_has_stopped_for_nothing(desk
     assert step < result.steps
 
 
-def test_a_run_whose_last_step_is_the_best_went_back_to_nothing(desk):
-    better = {"train_config.early_stopping": {"metric": "binary_cross_entropy"}}
-
-    result = trained(desk, better)
-
-    assert best_of(result.model_dir)[0] == result.steps == marked_step(result.model_dir)
-    assert (result.restored_step, result.checkpoint.name) == (None, f"step-{result.steps}")
-    assert log_of(result.model_dir)[-1]["restored_step"] is None
-
-
-@pytest.mark.parametrize("killed_after", [1, 3])
-def test_a_kill_at_any_checkpoint_changes_nothing(desk, whole, killed_after):
-    trained(desk, WORSE | {"train_config.num_epochs": None, "train_config.num_steps": killed_after})
+def test_a_kill_after_a_checkpoint_changes_nothing(desk, whole):
+    trained(desk, WORSE | {"train_config.num_epochs": None, "train_config.num_steps": 3})
     (desk.folder / "run/best.json").unlink()
 
     resumed = trained(desk, WORSE, resume=True)
@@ -138,16 +107,17 @@ def test_a_kill_at_any_checkpoint_changes_nothing(desk, whole, killed_after):
 
 
 @pytest.mark.parametrize(
-    ("section", "larger"),
+    "sets",
     [
-        ({"metric": "auc"}, True),
-        ({"metric": "log_loss"}, False),
-        ({"metric": "binary_cross_entropy"}, False),
-        ({"metric": "binary_cross_entropy", "mode": "max"}, True),
+        WORSE
+        | {"train_config.early_stopping": WORSE["train_config.early_stopping"] | {"restore_best": False}},
+        {"train_config.early_stopping": {"metric": "binary_cross_entropy"}},
     ],
+    ids=["the last may be kept", "the last is the best"],
 )
-def test_the_name_of_a_metric_says_which_way_is_better(section, larger):
-    stop = EarlyStop.of(EarlyStopping(**section), ["binary_cross_entropy"])
+def test_a_run_that_ends_with_its_last_step_went_back_to_nothing(desk, sets):
+    result = trained(desk, sets)
 
-    assert stop.larger_is_better is larger
-    assert EarlyStop.of(None, []) is None
+    assert (result.restored_step, result.checkpoint.name) == (None, f"step-{result.steps}")
+    assert marked_step(result.model_dir) == (None if sets.keys() >= WORSE.keys() else result.steps)
+    assert log_of(result.model_dir)[-1]["restored_step"] is None

@@ -13,9 +13,9 @@ from penstock.runtime.budget import MemoryBudget
 
 @dataclass(frozen=True)
 class Needs:
-    """What a reader can use, as a survey tells it."""
+    """What a reader can use, as a scan tells it."""
 
-    least_bytes: int = 1 * MIB
+    min_bytes: int = 1 * MIB
     ample_bytes: int = 512 * MIB
     block_bytes: int = 16 * MIB
     files: tuple[DataFile, ...] = ()
@@ -35,34 +35,25 @@ def test_what_cannot_be_made_smaller_comes_first_and_the_data_path_shares_the_re
     assert plan["prefetch"] == 64 * MIB
     assert plan["reader"] == 512 * MIB * 7 // 8 - 64 * MIB
     assert sum(plan.values()) < 1024 * MIB
+    ample = planned(64 * GIB)
+    assert (ample["prefetch"], ample["reader"], ample["read ahead"]) == (64 * MIB, 512 * MIB, 32 * MIB)
 
 
-def test_more_memory_than_the_data_path_can_use_stays_free():
-    plan = planned(64 * GIB)
-
-    assert (plan["prefetch"], plan["reader"], plan["read ahead"]) == (64 * MIB, 512 * MIB, 32 * MIB)
-
-
-def test_blocks_are_read_ahead_where_there_is_room_for_them():
-    roomy = planned(1024 * MIB, {"": Needs(ample_bytes=100 * MIB)})
-    tight = planned(1024 * MIB, {"": Needs(ample_bytes=400 * MIB)})
-
-    assert roomy["read ahead"] == 2 * 16 * MIB
-    assert "read ahead" not in tight
-
-
-def test_a_shuffle_gets_what_its_windows_take():
-    assert planned(1024 * MIB, shuffle_bytes=64 * MIB)["shuffle"] == 64 * MIB
-
-
-def test_files_of_a_store_have_windows_for_reading_ahead():
-    stored = Needs(files=(DataFile("s3://bucket/a.parquet", 5),))
-
-    assert planned(1024 * MIB, {"": stored})["store windows"] == 16 * MIB
-
-
-def test_batches_by_cost_have_room_for_rows_that_wait():
-    assert planned(1024 * MIB, by_cost=True)["cut"] == 64 * MIB
+@pytest.mark.parametrize(
+    ("needs", "data_path", "stage", "size"),
+    [
+        (Needs(ample_bytes=100 * MIB), {}, "read ahead", 2 * 16 * MIB),
+        (Needs(ample_bytes=400 * MIB), {}, "read ahead", None),
+        (Needs(), {"shuffle_bytes": 64 * MIB}, "shuffle", 64 * MIB),
+        (Needs(files=(DataFile("s3://bucket/a.parquet", 5),)), {}, "store windows", 16 * MIB),
+        (Needs(), {"by_cost": True}, "cut", 64 * MIB),
+        (Needs(), {"prefetch_bytes": 5 * MIB}, "prefetch", 5 * MIB),
+        (Needs(ample_bytes=10 * MIB), {}, "reader", 10 * MIB),
+        (Needs(min_bytes=400 * MIB), {"prefetch_bytes": MIB}, "reader", 447 * MIB),
+    ],
+)
+def test_what_a_stage_gets_of_1gib(needs, data_path, stage, size):
+    assert planned(1024 * MIB, {"": needs}, **data_path).get(stage) == size
 
 
 def test_the_shares_of_a_stream_by_stage():
@@ -82,17 +73,6 @@ def test_a_run_that_evaluates_has_shares_for_a_second_stream():
     assert plan["prefetch"] == plan["evaluation prefetch"] == 512 * MIB * 7 // 8 // 2 // 4
     assert plan["reader"] == plan["evaluation reader"]
     assert sum(plan.values()) < 1024 * MIB
-
-
-def test_a_reader_gets_no_more_than_it_can_use_and_no_less_than_it_needs():
-    assert planned(1024 * MIB, {"": Needs(ample_bytes=10 * MIB)})["reader"] == 10 * MIB
-    assert planned(700 * MIB, {"": Needs(least_bytes=130 * MIB)})["reader"] == 130 * MIB
-    with pytest.raises(BudgetExceeded, match=r"^reader needs 900MiB but only 448MiB of 1GiB are left"):
-        planned(1024 * MIB, {"": Needs(least_bytes=900 * MIB)})
-
-
-def test_a_prefetch_of_ones_own_size():
-    assert planned(1024 * MIB, prefetch_bytes=5 * MIB)["prefetch"] == 5 * MIB
 
 
 @pytest.mark.parametrize(
@@ -115,6 +95,15 @@ def test_a_prefetch_of_ones_own_size():
             {"shuffle_bytes": 100 * MIB},
             "shuffle needs 100MiB but only 88MiB of 600MiB are left (process 400MiB, model 100MiB, step 12MiB)",
             "lower data_config.shuffle_buffer, or raise memory.limit",
+        ),
+        (
+            1024 * MIB,
+            {"streams": {"": Needs(min_bytes=900 * MIB)}},
+            (
+                "reader needs 900MiB but only 448MiB of 1GiB are left (process 400MiB, model 100MiB, step 12MiB, "
+                "prefetch 64MiB)"
+            ),
+            "raise memory.limit",
         ),
     ],
 )

@@ -1,5 +1,7 @@
-"""Merging from a run file: what it says, in the terms of the store, and what is told of it."""
+"""Merging and verifying from a run file, and `penstock.merge`."""
 
+import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB, format_size
 from penstock.prep.merge.merging import MergeResult
 from penstock.prep.merge.options import DeclaredTypes, MergeOptions
-from penstock.run.merge import merge_options, merge_run, merged_lines
+from penstock.prep.sections import Preprocessing
+from penstock.run.merge import VerifyReport, merge_options, merge_run, merged_lines, verify_run
 from penstock.run.run_config import RunConfig
+from tests.prep.merge.inputs import all_bytes, write_batches
 from tests.prep.raw import enter_folder, events
 
 
@@ -20,23 +24,16 @@ def options_of(limit: str = "1GiB", **keys: Any) -> MergeOptions:
     return merge_options(RunConfig.model_validate({"memory": {"limit": limit}, "preprocessing": keys}))
 
 
-@pytest.mark.parametrize("target", ["parquet", "ipc"])
-def test_compression_is_also_that_of_parquet_and_arrow_files(target: str):
+@pytest.mark.parametrize(("target", "expected"), [("ipc", ("zstd", 3)), ("hdf5", ("none", None))])
+def test_compression_is_also_that_of_a_store_where_its_target_has_any(target: str, expected: tuple[Any, Any]):
     options = options_of(target=target, compression="zstd", compression_level=3)
 
-    assert (options.compression, options.level) == ("zstd", 3)
-
-
-@pytest.mark.parametrize("target", ["npy", "hdf5"])
-def test_arrays_that_are_mapped_are_not_compressed(target: str):
-    options = options_of(target=target, compression="zstd", compression_level=3)
-
-    assert (options.compression, options.level) == ("none", None)
+    assert (options.compression, options.level) == expected
 
 
 @pytest.mark.parametrize(
     ("limit", "workers", "shuffle_mib"),
-    [("16MiB", 1, 4), ("1GiB", 1, 256), ("64GiB", 1, 256), ("64GiB", 4, 1024), ("1GiB", 4, 256)],
+    [("16MiB", 1, 4), ("64GiB", 1, 256), ("64GiB", 4, 1024)],
 )
 def test_a_shuffle_holds_a_quarter_of_the_limit_and_no_more_than_is_of_use(
     limit: str, workers: int, shuffle_mib: int
@@ -44,25 +41,13 @@ def test_a_shuffle_holds_a_quarter_of_the_limit_and_no_more_than_is_of_use(
     assert options_of(limit, merge_workers=workers).memory_bytes == shuffle_mib * MIB
 
 
-def test_what_cannot_be_merged_is_told_before_anything_is_prepared():
-    with pytest.raises(ConfigError, match=r"^merge_strategy: accumulative is for target npy only"):
-        options_of(target="parquet", merge_strategy="accumulative")
-    with pytest.raises(ConfigError, match=r"compression level is 40; zstd has 1 to 22"):
-        options_of(target="parquet", compression="zstd", compression_level=40)
-
-
-def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    enter_folder(tmp_path, monkeypatch)
-    run = penstock.load_run("prep.yaml")
-    penstock.prepare(run, merge=False)
+def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(run: RunConfig):
 
     result = merge_run(run)
 
     peaks = dict(result.memory.stage_peaks)
     assert [*peaks] == ["start", "merging"]
-    assert events(tmp_path / "batches")[-1]["stage_peaks"] == peaks
+    assert events(Path("batches"))[-1]["stage_peaks"] == peaks
     stages = ", ".join(f"{name} {format_size(peak)}" for name, peak in peaks.items())
     assert result.lines()[-1] == f"memory    at most {format_size(max(peaks.values()))} ({stages})"
 
@@ -87,20 +72,12 @@ def result_of(**facts: Any) -> MergeResult:
     ("facts", "lines"),
     [
         (
-            {},
-            ["merged    5 batch files to store: train 900, val 100; 2KiB", "time      2.0 s, 500 samples/s"],
-        ),
-        (
-            {"replaced": "other splits"},
+            {"replaced": "other splits", "num_batches": 1},
             [
-                "merged    5 batch files to store: train 900, val 100; 2KiB",
+                "merged    1 batch file to store: train 900, val 100; 2KiB",
                 "replaced  the store that was there, with other splits",
                 "time      2.0 s, 500 samples/s",
             ],
-        ),
-        (
-            {"num_batches": 1},
-            ["merged    1 batch file to store: train 900, val 100; 2KiB", "time      2.0 s, 500 samples/s"],
         ),
         (
             {"kept_tasks": 3},
@@ -137,16 +114,10 @@ def test_types_that_the_run_file_declares_are_those_of_old_samples():
     ("output_dir", "message"),
     [
         ("raw", "raw holds the raw file raw/game_0.txt; choose a folder apart from raw files"),
-        (".", ". holds the raw file raw/game_0.txt; choose a folder apart from raw files"),
         ("raw/store", "raw/store lies in raw, the folder of the raw files; choose one outside of it"),
     ],
 )
-def test_no_store_among_the_raw_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output_dir: str, message: str
-):
-    enter_folder(tmp_path, monkeypatch)
-    run = penstock.load_run("prep.yaml")
-    penstock.prepare(run, merge=False)
+def test_no_store_among_the_raw_files(run: RunConfig, output_dir: str, message: str):
     moved = run.preprocessing.model_copy(update={"output_dir": output_dir})
 
     with pytest.raises(ConfigError) as told:
@@ -156,12 +127,7 @@ def test_no_store_among_the_raw_files(
     assert sorted(path.name for path in Path("raw").iterdir()) == ["game_0.txt", "game_1.txt"]
 
 
-def test_a_damaged_manifest_of_batch_files_is_written_again_by_preparing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    enter_folder(tmp_path, monkeypatch)
-    run = penstock.load_run("prep.yaml")
-    penstock.prepare(run, merge=False)
+def test_a_damaged_manifest_of_batch_files_is_written_again_by_preparing(run: RunConfig):
     manifest = Path("batches/manifest.json")
     whole = manifest.read_bytes()
     manifest.write_bytes(whole[:-9])
@@ -176,15 +142,118 @@ def test_a_damaged_manifest_of_batch_files_is_written_again_by_preparing(
     assert manifest.read_bytes() == whole
 
 
-def test_a_group_key_is_of_no_interest_where_files_are_kept_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    enter_folder(tmp_path, monkeypatch)
-    run = penstock.load_run("prep.yaml")
-    penstock.prepare(run, merge=False)
+def test_a_group_key_is_of_no_interest_where_files_are_kept_together(run: RunConfig):
     shares = {"train": 0.5, "val": 0.5, "test": 0.0, "by": "file"}
     penstock.merge("batches", "store", splits=shares)
 
     again = penstock.merge("batches", "store", splits={**shares, "group_key": "player"})
 
     assert again.was_whole
+
+
+def test_what_a_run_file_says_can_be_said_here(tmp_path: Path):
+    write_batches(tmp_path / "in", groups=True)
+
+    result = penstock.merge(
+        str(tmp_path / "in"),
+        str(tmp_path / "out"),
+        splits={"train": 0.5, "val": 0.5, "test": 0.0, "by": "group"},
+        shuffle=True,
+        seed=7,
+        target="parquet",
+        compression="zstd",
+        compression_level=3,
+        merge_workers=2,
+        memory_limit="64MiB",
+    )
+
+    assert result.num_samples.keys() == {"train", "val"}
+    assert sorted(path.parent.name for path in (tmp_path / "out").rglob("*.parquet")) == ["train", "val"]
+
+
+def test_its_arguments_are_called_like_the_keys_of_run_files():
+    arguments = {*inspect.signature(penstock.merge).parameters}
+    keys = {field.alias or name for name, field in Preprocessing.model_fields.items()}
+
+    own = {"strategy", "memory_limit", "allow_pickle", "replace", "restart", "progress"}
+    assert arguments - own <= keys
+    told = inspect.getdoc(penstock.merge)
+    assert [name for name in arguments - {"intermediate_dir", "output_dir"} if f"{name}" not in told] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"splits": {"tran": 0.8}}, "splits.tran: unknown key; did you mean 'train'?"),
+        (
+            {"splits": {"train": 0.8, "val": 0.3}},
+            "splits: train, val and test add up to 1.2; they must add up to 1",
+        ),
+        ({"merge_workers": 0}, "merge_workers: is 0; must be greater than 0"),
+        ({"target": "cvs"}, "target: is 'cvs'; known: hdf5, ipc, npy, parquet"),
+        ({"compression": "zstd"}, "compression: zstd is not for target npy; leave it out"),
+        ({"memory_limit": "much"}, "memory_limit: is 'much'; expected a size such as 4GiB"),
+        ({"progress": False}, "progress: is False; it must be a penstock.ProgressLogger or None"),
+        ({"strategy": "all"}, "merge_strategy: is 'all'; known: accumulative, sequential"),
+    ],
+)
+def test_wrong_arguments_are_told_as_in_run_files(tmp_path: Path, arguments: dict[str, Any], message: str):
+    write_batches(tmp_path / "in")
+
+    with pytest.raises(penstock.ConfigError, match=re.escape(message)):
+        penstock.merge(tmp_path / "in", tmp_path / "out", **arguments)
+
+
+def test_no_store_of_the_function_among_the_raw_files(run: RunConfig):
+    with pytest.raises(
+        penstock.ConfigError, match=r"^output_dir: \S+raw holds the raw file raw/game_0.txt; choose"
+    ):
+        penstock.merge("batches", Path("raw").absolute())
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
+    """A run whose batch files are there, in a folder of its own."""
+    enter_folder(tmp_path, monkeypatch)
+    run = penstock.load_run("prep.yaml")
+    penstock.prepare(run, merge=False)
+    return run
+
+
+def test_a_store_that_is_as_it_should_be(run: RunConfig):
+    merge_run(run)
+    before = all_bytes(Path())
+
+    report = verify_run(run)
+
+    verified, memory = report.lines()
+    assert verified == (
+        "verified  store: all files, counts, heads, types, options and sampled rows are those of the batch files and "
+        "the run"
+    )
+    assert memory.startswith("memory    at most ")
+    assert "verifying" in memory
+    assert report.error is None
+    assert all_bytes(Path()) == before
+
+
+def test_what_the_run_file_says_now_is_compared(run: RunConfig):
+    merge_run(run)
+    other = run.model_copy(update={"preprocessing": run.preprocessing.model_copy(update={"shuffle": True})})
+
+    assert verify_run(other).error == "store: was merged with shuffle false, not true"
+
+
+def test_several_differences_are_lines_and_the_first_is_the_error():
+    report = VerifyReport("store", ["a: differs", "b: differs", "c: differs"], None)
+
+    assert report.lines() == ["differs   a: differs", "differs   b: differs", "differs   c: differs"]
+    assert report.error == "a: differs (and 2 more)"
+
+
+def test_an_unfinished_preparation_is_told_before_a_store_that_is_not_there(run: RunConfig):
+    Path("batches/manifest.json").unlink()
+
+    assert verify_run(run).error == (
+        "batches: its batch files are not finished; run penstock prep, which goes on with them"
+    )

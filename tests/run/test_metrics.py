@@ -12,7 +12,7 @@ from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
 from penstock.metrics.xauc import XAUC
-from penstock.run.metrics import (
+from penstock.run.build import (
     bound_metrics,
     evaluation_metrics,
     group_columns,
@@ -21,8 +21,7 @@ from penstock.run.metrics import (
 )
 from penstock.run.run_file import load_run
 from penstock.runtime.budget import MemoryBudget
-from tests.cli.desk import CLICKS, RUN_FILE, Desk
-from tests.run.training_runs import trained
+from tests.cli.desk import CLICKS, RUN_FILE
 
 TOWERS = [
     {
@@ -92,41 +91,18 @@ def test_a_model_counts_its_metrics_in_a_loop_of_ones_own():
     assert str(model.compute_metric()["auc_click"]) == "nan"
 
 
-def test_train_metrics_are_in_the_log(desk: Desk):
-    desk.write_run(
-        ("metrics: [{auc: {}}]", "metrics: [{auc: {}}]\n  train_metrics: [{auc: {}, decay_step: 1}]")
-    )
-    done = desk.penstock("train", "run.yaml", "--set", "train_config.log_step_count_steps=1")
-
-    assert done.exit_code == 0, done.stderr
-    assert '"train_metrics": {"auc":' in (desk.folder / "run/log.jsonl").read_text()
-
-
 BY_USER = {"model_config.metrics": [{"auc": {}}, {"grouped_auc": {"grouping_key": "user"}}]}
 BY_ITEM_COLUMN = {"model_config.metrics": [{"grouped_auc": {"grouping_key": "item_id"}}]}
 
 
-def test_a_grouping_key_is_a_feature_or_a_column(desk):
+def test_a_grouping_key_is_a_feature_or_a_column_and_calls_no_other_feature_unread(desk, caplog):
+    caplog.set_level("INFO")
     by_user, by_item = (load_run(desk.folder / "run.yaml", sets) for sets in (BY_USER, BY_ITEM_COLUMN))
 
     assert group_columns(by_user, training=False) == {"user": "user_id"}
     assert group_columns(by_item, training=False) == {"item_id": "item_id"}
     assert group_columns(by_user, training=True) == {}
-
-
-def test_no_feature_is_called_unread_because_a_metric_groups_by_another(desk, caplog):
-    caplog.set_level("INFO")
-    group_columns(load_run(desk.folder / "run.yaml", BY_USER), training=False)
-
     assert not [message for message in caplog.messages if "not read" in message]
-
-
-def test_rows_are_grouped_in_evaluation(desk):
-    desk.write_clicks(user_id=[1, 1, 2, 2, 3, 3])
-
-    result = trained(desk, BY_USER)
-
-    assert result.metrics["grouped_auc"] in (0.0, 1 / 3, 2 / 3, 1.0)  # three users, one pair of rows each
 
 
 TEN_MILLION = 10_000_000
@@ -140,25 +116,6 @@ def planned(limit_bytes, metrics, num_rows=TEN_MILLION):
     budget = MemoryBudget(limit_bytes)
     share_metrics(budget, "evaluation metrics", metrics, num_rows)
     return budget.shares.get("evaluation metrics")
-
-
-def test_metrics_get_what_they_can_use_where_there_is_room():
-    share = planned(64 * GIB, bound(grouped_auc=GroupedAUC(), auc=ExactAUC()))
-
-    assert share.limit_bytes == (240_000_000 + 16 * MIB) + 256 * MIB
-    assert share.setting == "metrics.auc"
-
-
-def test_a_quarter_of_what_is_left_where_room_is_short_and_never_less_than_the_need():
-    metrics = bound(grouped_auc=GroupedAUC(), auc=ExactAUC())
-
-    assert planned(400 * MIB, metrics).limit_bytes == 100 * MIB
-    assert planned(100 * MIB, metrics).limit_bytes == 40 * MIB
-
-
-def test_a_few_sums_find_room_in_what_stays_free():
-    assert planned(GIB, bound(accuracy=Accuracy())) is None
-    assert planned(GIB, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -182,11 +139,16 @@ def test_less_than_the_need_is_told_with_the_metric_that_needs_most(metrics, nee
     assert str(caught.value) == f"evaluation metrics {need} metrics.{most}, or raise memory.limit"
 
 
-def test_every_metric_is_told_its_part():
+def test_metrics_get_what_they_can_use_or_a_quarter_of_what_is_left_and_never_less_than_the_need():
     metrics = bound(grouped_auc=GroupedAUC(), auc=ExactAUC())
-    share = planned(100 * MIB, metrics)
 
-    bound_metrics(metrics, share, TEN_MILLION)
-
+    ample = planned(64 * GIB, metrics)
+    assert ample.limit_bytes == (240_000_000 + 16 * MIB) + 256 * MIB
+    assert ample.setting == "metrics.auc"
+    assert planned(400 * MIB, metrics).limit_bytes == 100 * MIB
+    short = planned(100 * MIB, metrics)
+    assert short.limit_bytes == 40 * MIB
+    assert planned(GIB, bound(accuracy=Accuracy())) is None  # a few sums fit into what stays free
+    bound_metrics(metrics, short, TEN_MILLION)
     assert metrics["grouped_auc"].metric._rows.limit_bytes == 8 * MIB
     assert metrics["auc"].metric._limit_bytes == 4 * MIB

@@ -1,12 +1,11 @@
 """Predictions on disk: whole, or not there."""
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.run.predict import require_free, write_output
+from penstock.run.predict import write_output
 
 
 def batches(*sizes, start=0):
@@ -20,32 +19,12 @@ def then_fail(source):
     raise ZeroDivisionError
 
 
-def test_one_parquet_file(tmp_path):
-    assert write_output(tmp_path / "scores.parquet", batches(3, 2)) == 5
-
-    assert pq.read_table(tmp_path / "scores.parquet")["row"].to_pylist() == [0, 1, 2, 3, 4]
-
-
-def test_one_csv_file(tmp_path):
-    write_output(tmp_path / "scores.csv", batches(2))
-
-    assert (tmp_path / "scores.csv").read_text() == '"row","probs"\n0,0.5\n1,0.5\n'
-
-
 def test_a_folder_of_parts_in_order_each_ended_by_the_batch_that_fills_it(tmp_path):
     write_output(tmp_path / "scores", batches(2, 2, 2, 1), rows_per_part=3)
 
     parts = sorted((tmp_path / "scores").iterdir())
     assert [part.name for part in parts] == ["part-00000.parquet", "part-00001.parquet"]
     assert [pq.read_table(part)["row"].to_pylist() for part in parts] == [[0, 1, 2, 3], [4, 5, 6]]
-
-
-def test_an_empty_folder_is_used(tmp_path):
-    (tmp_path / "scores").mkdir()
-
-    write_output(tmp_path / "scores", batches(1))
-
-    assert [path.name for path in (tmp_path / "scores").iterdir()] == ["part-00000.parquet"]
 
 
 def test_a_file_that_exists_is_never_replaced(tmp_path):
@@ -71,7 +50,8 @@ def test_what_fails_on_the_way_leaves_nothing(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_run_left_is_swept_away(tmp_path):
+def test_what_a_killed_run_left_is_swept_away_and_an_empty_folder_is_used(tmp_path):
+    (tmp_path / "scores").mkdir()
     (tmp_path / ".scores.tmp").mkdir()
     (tmp_path / ".scores.tmp" / "part-00000.parquet").touch()
 
@@ -86,37 +66,3 @@ def test_no_rows(tmp_path, name):
         write_output(tmp_path / name, batches())
 
     assert list(tmp_path.iterdir()) == []
-
-
-def test_lists_do_not_fit_into_csv(tmp_path):
-    lists = [pa.RecordBatch.from_pydict({"tags": [[1, 2]]})]
-
-    with pytest.raises(
-        ConfigError, match=r"^column 'tags' holds lists, which CSV cannot; write a .parquet file"
-    ):
-        write_output(tmp_path / "scores.csv", lists)
-
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("make", "name", "problem"),
-    [
-        (lambda path: path.mkdir(), "scores.csv", "'scores.csv' is a folder, but ends like one file"),
-        (
-            lambda path: path.touch(),
-            "scores",
-            "'scores' is a file; name a folder, or one file ending in .parquet",
-        ),
-        (lambda path: (path.mkdir(), (path / "x").touch()), "scores", "'scores' is not empty"),
-        (lambda path: None, "deep/scores", "there is no folder 'deep'; make it first"),
-    ],
-)
-def test_places_that_are_refused(tmp_path, monkeypatch, make, name, problem):
-    monkeypatch.chdir(tmp_path)
-    make(tmp_path / name)
-
-    with pytest.raises(ConfigError) as caught:
-        require_free(type(tmp_path)(name))
-
-    assert str(caught.value).startswith(f"--predict_output_path: {problem}")

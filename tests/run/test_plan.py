@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from penstock.run.plan import dense_copies, model_bytes
+from penstock.run.training import dense_copies, model_bytes
 from penstock.training.sections import TrainConfig
 
 DENSE_BYTES = 3 * 4
@@ -27,7 +27,6 @@ def train_config(**dense_optimizer):
     ("dense_optimizer", "copies"),
     [
         ({"adam_optimizer": {}}, 4),
-        ({"adam_optimizer": {"amsgrad": True}}, 5),
         ({"adamw_optimizer": {"amsgrad": True}, "ema": {}}, 7),
         (
             {
@@ -43,7 +42,4 @@ def test_every_copy_that_an_optimizer_keeps_is_counted(dense_optimizer, copies):
 
     assert dense_copies(train.dense_optimizer) == copies
     assert model_bytes(ThreeWeights(), train) == copies * DENSE_BYTES
-
-
-def test_a_model_that_only_scores_is_there_once():
-    assert model_bytes(ThreeWeights(), None) == DENSE_BYTES
+    assert model_bytes(ThreeWeights(), None) == DENSE_BYTES  # a model that only scores is there once

@@ -9,7 +9,7 @@ import pytest
 import penstock
 from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
-from penstock.run.merge import merge_run, verify_run
+from penstock.run.merge import merge_run
 from tests.prep.merge.inputs import write_batches
 from tests.prep.raw import enter_folder
 
@@ -53,14 +53,6 @@ def test_what_contradicts_the_batch_files_is_refused():
 
 
 @pytest.mark.usefixtures("_prepared")
-def test_a_contradicting_run_file_verifies_nothing():
-    merge_run(run_with(**PREPARED))
-
-    with pytest.raises(ConfigError, match=r"were prepared with schema\.label_prefix"):
-        verify_run(run_with(schema={"label_prefix": "labels_"}))
-
-
-@pytest.mark.usefixtures("_prepared")
 def test_what_decides_over_the_store_alone_may_be_another():
     other = run_with(schema=PREPARED["schema"], splits={"by": "file"}, seed=3, batch_size=2, layout="npz")
 
@@ -88,9 +80,3 @@ def test_a_folder_is_a_path(folders: tuple[Any, Any]):
         ConfigError, match=r"^(intermediate|output)_dir: is (None|5); it must be the path of a folder"
     ):
         penstock.merge(*folders)
-
-
-def test_no_strategy_is_the_usual_one(tmp_path: Path):
-    write_batches(tmp_path / "in")
-
-    assert penstock.merge(tmp_path / "in", tmp_path / "out", None).num_samples == {"train": 28}  # type: ignore[arg-type]

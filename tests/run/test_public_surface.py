@@ -49,16 +49,6 @@ def test_the_version_is_that_of_the_package():
     assert penstock.__version__ == importlib.metadata.version("penstock")
 
 
-def test_errors_are_a_tree():
-    for error in (
-        penstock.ConfigError,
-        penstock.DataError,
-        penstock.BudgetExceeded,
-        penstock.CheckpointError,
-    ):
-        assert issubclass(error, penstock.PenstockError)
-
-
 def test_a_batch_without_labels_can_be_scored(desk: Desk):
     table = pa.table({name: values for name, values in CLICKS.items() if name != "click"})
 
@@ -66,21 +56,6 @@ def test_a_batch_without_labels_can_be_scored(desk: Desk):
 
     assert batch.labels == {}
     assert batch.reserves.get()["user_id"].to_pylist() == CLICKS["user_id"]
-
-
-def test_two_ranks_read_every_row_once(desk: Desk):
-    run = penstock.load_run("run.yaml")
-
-    num_rows = []
-    for rank in range(2):
-        with penstock.create_dataloader(run, world=penstock.World(rank, num_ranks=2)) as batches:
-            num_rows.append(sum(batch.num_rows for batch in batches))
-
-    assert num_rows == [3, 3]
-
-
-def test_a_run_config_needs_no_file():
-    assert penstock.RunConfig(model_dir="run").data_config.batch_size == 1024
 
 
 def test_a_loop_over_arrays_imports_no_torch():

@@ -5,7 +5,7 @@ import pytest
 from penstock.checkpoint import CheckpointStore
 from penstock.config.difference import changed_settings
 from penstock.config.errors import CheckpointError, ConfigError
-from penstock.run.resume import read_param_map, saved_shuffle_rows
+from penstock.run.restore import read_param_map, saved_shuffle_rows
 from penstock.training.model_dir import ModelDir
 from tests.run.training_runs import trained
 
@@ -43,16 +43,11 @@ def test_another_meaning_of_a_feature_is_refused(trained_desk, command):
     assert done.stderr == f"error: {CHECKPOINT}: {PRICE_DIFFERS}\n"
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
-def test_the_same_meaning_is_accepted_however_it_is_written(trained_desk, command):
-    trained_desk.write_run(("num_buckets: 100, embedding_dim: 4}\n  - raw", PLAIN_OPTIONS))
+def test_the_same_meaning_is_accepted_however_it_is_written(trained_desk):
+    written = 'num_buckets: 100, embedding_dim: 4, pooling: sum, init_fn: "nn.init.normal_,std=0.5"}\n  - raw'
+    trained_desk.write_run(("num_buckets: 100, embedding_dim: 4}\n  - raw", written))
 
-    assert trained_desk.penstock(*command).exit_code == 0
-
-
-PLAIN_OPTIONS = (
-    'num_buckets: 100, embedding_dim: 4, pooling: sum, init_fn: "nn.init.normal_,std=0.5"}\n  - raw'
-)
+    assert continued(trained_desk).exit_code == 0
 
 
 def test_fine_tuning_learns_another_meaning_and_says_so(trained_desk):
@@ -74,63 +69,35 @@ def test_a_checkpoint_that_does_not_say_what_its_features_mean(trained_desk):
     assert "run/checkpoints/step-9: does not say what its features mean; train anew" in done.stderr
 
 
-@pytest.mark.parametrize("words", [(), ("--ignore_restore_optimizer",)], ids=["all", "the model alone"])
-def test_a_model_that_has_more_than_the_checkpoint_does_not_continue(trained_desk, words):
+def test_a_model_that_has_more_than_the_checkpoint_does_not_continue(trained_desk):
     trained_desk.write_run(("hidden_units: [4]", "hidden_units: [4, 4]"))
 
-    done = continued(trained_desk, *words)
+    for words in ((), ("--ignore_restore_optimizer",)):
+        done = continued(trained_desk, *words)
+        assert done.exit_code == 1
+        assert f"{CHECKPOINT}: does not fit this model: " in done.stderr
 
-    assert done.exit_code == 1
-    assert f"{CHECKPOINT}: does not fit this model: " in done.stderr
 
-
-def test_a_run_goes_on_shuffled_as_it_was(trained_desk):
+def test_shuffling_is_neither_begun_nor_ended_on_the_way(trained_desk):
     assert saved_shuffle_rows(ModelDir(trained_desk.folder / "new")) is None
     assert saved_shuffle_rows(ModelDir(trained_desk.folder / "run")) == 0
-
-    trained_desk.penstock("train", "run.yaml", "--model_dir", "new", "--set", "data_config.shuffle=true")
-
-    assert saved_shuffle_rows(ModelDir(trained_desk.folder / "new")) > 1
-
-
-def test_shuffling_is_not_begun_on_the_way(trained_desk):
-    done = continued(trained_desk, "--set", "data_config.shuffle=true")
-
-    assert done.exit_code == 1
-    assert done.stderr == (
-        f"error: {CHECKPOINT}: was trained without shuffling, which cannot change on the way; "
-        "set data_config.shuffle: false\n"
-    )
-
-
-def test_shuffling_is_not_ended_on_the_way(trained_desk):
     shuffled = ("--model_dir", "new", "--set", "data_config.shuffle=true")
     trained_desk.penstock("train", "run.yaml", *shuffled)
+    assert saved_shuffle_rows(ModelDir(trained_desk.folder / "new")) > 1
 
-    done = continued(trained_desk, *shuffled[:2])
-
-    assert done.stderr == (
-        "error: new/checkpoints/step-2: was trained with shuffling, which cannot change on the way; "
-        "set data_config.shuffle: true\n"
-    )
-
-
-@pytest.mark.parametrize(("keep", "asked"), [(0, False), (1, True)])
-def test_evaluations_are_read_at_a_save_only_where_checkpoints_go(desk, monkeypatch, keep, asked):
-    calls = []
-    monkeypatch.setattr("penstock.run.train.best_step", lambda *_: calls.append(1))
-
-    done = desk.penstock("train", "run.yaml", "--set", f"train_config.keep_checkpoint_max={keep}")
-
-    assert done.exit_code == 0
-    assert (len(calls) > 1) == asked  # once for the result
+    for words, folder, was, setting in (
+        (shuffled[2:], "run", "without", "false"),
+        (shuffled[:2], "new", "with", "true"),
+    ):
+        assert continued(trained_desk, *words).stderr == (
+            f"error: {folder}/checkpoints/step-2: was trained {was} shuffling, which cannot change on the way; "
+            f"set data_config.shuffle: {setting}\n"
+        )
 
 
-@pytest.mark.parametrize(
-    "dense", ["{sgd_optimizer: {lr: 0.1}}", "{adam_optimizer: {lr: 0.1}, ema: {decay: 0.5}}"]
-)
-def test_other_optimizers_do_not_continue_and_the_cure_that_is_told_works(trained_desk, dense):
-    trained_desk.write_run(("{adam_optimizer: {lr: 0.1}}", dense), ("num_epochs: 1", "num_epochs: 2"))
+def test_other_optimizers_do_not_continue_and_the_cure_that_is_named_works(trained_desk):
+    other = "{sgd_optimizer: {lr: 0.1}, ema: {decay: 0.5}}"
+    trained_desk.write_run(("{adam_optimizer: {lr: 0.1}}", other), ("num_epochs: 1", "num_epochs: 2"))
 
     refused = continued(trained_desk)
     anew = continued(trained_desk, "--ignore_restore_optimizer")
@@ -169,40 +136,18 @@ def tuned(desk, **sets):
     )
 
 
-def test_a_table_starts_from_the_one_that_it_was_called(trained_desk, caplog):
+def test_a_table_starts_from_the_one_that_is_named_and_the_rest_is_listed(trained_desk, caplog):
     trained_desk.write_run(*RENAMED)
-    wide = CUSTOMER.replace("_emb.", "_emb_wide."), USER.replace("_emb.", "_emb_wide.")
-    write_map(trained_desk, "# current old", "", f"{CUSTOMER} {USER}", " ".join(wide))
-
-    result = tuned(trained_desk, **{"train_config.fine_tune_ckpt_param_map": "names.txt"})
-
-    old, new = (
-        table(trained_desk, "run/checkpoints/step-2", USER),
-        table(trained_desk, result.checkpoint, CUSTOMER),
-    )
-    assert new.equal(old)
-    assert "missing in the checkpoint" not in caplog.text
-
-
-def test_what_is_not_named_is_listed_as_missing_and_as_left_over(trained_desk, caplog):
-    trained_desk.write_run(*RENAMED)
-    write_map(trained_desk, f"{CUSTOMER} {USER}")
-
-    tuned(trained_desk, **{"train_config.fine_tune_ckpt_param_map": "names.txt"})
-
-    assert "missing in the checkpoint: " + CUSTOMER.replace("_emb.", "_emb_wide.") in caplog.text
-    assert "only in the checkpoint: " + USER.replace("_emb.", "_emb_wide.") in caplog.text
-
-
-def test_one_old_table_may_start_two(trained_desk):
-    item = USER.replace("user_emb", "item_emb")
-    write_map(trained_desk, f"{item} {USER}")
+    item, wide = USER.replace("user_emb", "item_emb"), CUSTOMER.replace("_emb.", "_emb_wide.")
+    write_map(trained_desk, "# current old", "", f"{CUSTOMER} {USER}", f"{item} {USER}")
 
     result = tuned(trained_desk, **{"train_config.fine_tune_ckpt_param_map": "names.txt"})
 
     old = table(trained_desk, "run/checkpoints/step-2", USER)
-    assert table(trained_desk, result.checkpoint, USER).equal(old)
-    assert table(trained_desk, result.checkpoint, item).equal(old)
+    assert table(trained_desk, result.checkpoint, CUSTOMER).equal(old)
+    assert table(trained_desk, result.checkpoint, item).equal(old)  # one old table may start two
+    assert f"missing in the checkpoint: {wide}" in caplog.text
+    assert USER.replace("_emb.", "_emb_wide.") in caplog.text.partition("only in the checkpoint: ")[2]
 
 
 def table(desk, checkpoint, name):
@@ -250,63 +195,50 @@ def test_a_wrong_line_is_named(tmp_path, lines, problem):
     assert problem in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(ConfigError, match=r"fine_tune_ckpt_param_map: '.*no.txt' cannot be read"):
-        read_param_map(tmp_path / "no.txt", CURRENT, OLD)
-
-
 BEFORE = {
     "train_input_path": "monday.parquet",
     "model_dir": "run",
     "train_config": {"num_epochs": 1, "dense_optimizer": {"adam_optimizer": {"lr": 0.001}}},
 }
+TUNED = {**BEFORE, "train_config": {**BEFORE["train_config"], "fine_tune_checkpoint": "runs/early"}}
+TUESDAY = {**BEFORE, "train_input_path": "tuesday.parquet", "eval_input_path": "tuesday.parquet"}
+STEPS = {"num_steps": 9, "dense_optimizer": {"adam_optimizer": {"lr": 0.03}}}
+ONES, TWOS = ({f"key{index}": value for index in range(7)} for value in (1, 2))
 
 
-def test_the_same_settings_are_not_spoken_of() -> None:
-    assert changed_settings(BEFORE, {**BEFORE, "model_dir": "/there/run"}) is None
-
-
-def test_each_changed_key_with_both_values() -> None:
-    now = {
-        **BEFORE,
-        "train_config": {"num_steps": 9, "dense_optimizer": {"adam_optimizer": {"lr": 0.03}}},
-    }
-
-    assert changed_settings(BEFORE, now) == (
-        "3 changed settings: train_config.num_epochs 1 -> not set, "
-        "train_config.dense_optimizer.adam_optimizer.lr 0.001 -> 0.03, train_config.num_steps not set -> 9"
-    )
-
-
-def test_one_is_one() -> None:
-    assert changed_settings({"a": 1}, {"a": 2}) == "1 changed setting: a 1 -> 2"
-
-
-def test_of_many_five_are_named() -> None:
-    before, now = ({f"key{index}": value for index in range(7)} for value in (1, 2))
-
-    told = changed_settings(before, now)
-
-    assert told is not None
-    assert told.startswith("7 changed settings: key0 1 -> 2, ")
-    assert told.endswith(", key4 1 -> 2 and 2 more")
-
-
-def test_other_files_are_what_new_data_are() -> None:
-    now = {**BEFORE, "train_input_path": "tuesday.parquet", "eval_input_path": "tuesday.parquet"}
-
-    assert changed_settings(BEFORE, now, new_data=True) is None
-    assert changed_settings(BEFORE, now) == (
-        "2 changed settings: train_input_path monday.parquet -> tuesday.parquet, "
-        "eval_input_path not set -> tuesday.parquet"
-    )
-
-
-def test_what_a_run_started_from_decides_nothing_when_it_goes_on() -> None:
-    tuned = {**BEFORE, "train_config": {**BEFORE["train_config"], "fine_tune_checkpoint": "runs/early"}}
-
-    assert changed_settings(tuned, BEFORE) is None
-
-
-def test_a_folder_without_a_run_file_tells_nothing() -> None:
-    assert changed_settings({}, BEFORE) is None
+@pytest.mark.parametrize(
+    ("before", "now", "new_data", "line"),
+    [
+        (BEFORE, {**BEFORE, "model_dir": "/there/run"}, False, None),
+        ({}, BEFORE, False, None),  # a folder without a run file
+        (TUNED, BEFORE, False, None),  # what a run started from decides nothing when it goes on
+        (BEFORE, TUESDAY, True, None),  # other files are what new data are
+        (
+            BEFORE,
+            TUESDAY,
+            False,
+            (
+                "2 changed settings: train_input_path monday.parquet -> tuesday.parquet, "
+                "eval_input_path not set -> tuesday.parquet"
+            ),
+        ),
+        (
+            BEFORE,
+            {**BEFORE, "train_config": STEPS},
+            False,
+            (
+                "3 changed settings: train_config.num_epochs 1 -> not set, "
+                "train_config.dense_optimizer.adam_optimizer.lr 0.001 -> 0.03, train_config.num_steps not set -> 9"
+            ),
+        ),
+        ({"a": 1}, {"a": 2}, False, "1 changed setting: a 1 -> 2"),
+        (
+            ONES,
+            TWOS,
+            False,
+            f"7 changed settings: {', '.join(f'key{index} 1 -> 2' for index in range(5))} and 2 more",
+        ),
+    ],
+)
+def test_settings_that_changed(before, now, new_data, line):
+    assert changed_settings(before, now, new_data) == line

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.config.load import parse_section
-from penstock.config.write import dump_json, dump_text, dump_yaml
+from penstock.config.write import dump_text, dump_yaml
 from penstock.features.sections import FeatureConfig
 from penstock.models.sections import ModelConfig
 from penstock.optim.sections import DenseOptimizer, SparseOptimizer
@@ -14,7 +14,7 @@ from penstock.run.run_config import DataConfig, RunConfig
 from penstock.training.sections import EarlyStopping, GradClipping
 from tests.config.strategies import section_strategy, written
 
-WRITERS = {"yaml": dump_yaml, "json": dump_json, "text": dump_text}
+WRITERS = {"yaml": dump_yaml, "text": dump_text}
 SLOWLY = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 
 

@@ -1,4 +1,4 @@
-"""What the run file says about itself as a whole."""
+"""What is wrong in a run file as a whole is found when it is read, each problem by its path."""
 
 import subprocess
 import sys
@@ -10,15 +10,8 @@ from penstock.run.run_config import DataConfig, RunConfig
 
 
 def id_feature(name, **options):
-    return {
-        "id_feature": {
-            "feature_name": name,
-            "expression": f"user:{name}",
-            "embedding_dim": 4,
-            "num_buckets": 10,
-            **options,
-        }
-    }
+    table = {"embedding_dim": 4, "num_buckets": 10, **options}
+    return {"id_feature": {"feature_name": name, "expression": f"user:{name}", **table}}
 
 
 def raw_feature(name, **options):
@@ -51,107 +44,194 @@ def run_data(**sections):
     }
 
 
-def problems(data):
-    with pytest.raises(ValidationError) as error:
-        RunConfig.model_validate(data)
-    return {".".join(map(str, detail["loc"])): detail["msg"] for detail in error.value.errors()}
+def features(*configs):
+    """A run whose group `deep` holds all of these features."""
+    names = [next(iter(config.values()))["feature_name"] for config in configs]
+    groups = [{"group_name": "deep", "feature_names": names}]
+    return run_data(feature_configs=list(configs), model_config=deepfm(feature_groups=groups))
+
+
+def groups(*configs, **model):
+    return run_data(model_config=deepfm(feature_groups=list(configs), **model))
+
+
+def group(name, *names, **options):
+    return {"group_name": name, "feature_names": list(names), **options}
 
 
 def test_a_run_file_may_be_empty_until_a_command_needs_something():
     run = RunConfig.model_validate({})
 
-    assert run.train_input_path == ""
-    assert run.model is None
+    assert (run.train_input_path, run.model, run.memory.limit) == ("", None, None)
     assert run.data_config.batch_size == 1024
-    assert run.memory.limit is None
+    prepared = RunConfig.model_validate({"preprocessing": {"input_path": "replays/*", "num_workers": None}})
+    assert prepared.preprocessing.batch_size == 500
 
 
-def test_a_run_file_with_preprocessing_alone_is_valid():
-    run = RunConfig.model_validate({"preprocessing": {"input_path": "replays/*", "num_workers": None}})
-
-    assert run.preprocessing.batch_size == 500
-
-
-def test_the_model_is_called_model_config_in_the_file():
+def test_the_model_is_called_model_config_and_data_config_holds_the_parts_of_five_owners():
     run = RunConfig.model_validate(run_data())
+    parts = {"delimiter": ";", "batch_size": 8, "label_fields": ["y"], "num_workers": 2, "seed": 3}
+    data = DataConfig.model_validate(parts)
 
     assert run.model.chosen("model")[0] == "deepfm"
     assert "model_config" in run.model_dump(by_alias=True)
-
-
-def test_data_config_holds_the_parts_of_five_owners():
-    data = DataConfig.model_validate(
-        {"delimiter": ";", "batch_size": 8, "label_fields": ["y"], "num_workers": 2, "seed": 3}
-    )
-
-    assert (data.delimiter, data.batch_size, data.label_fields, data.num_workers) == (";", 8, ["y"], 2)
+    assert {key: getattr(data, key) for key in parts} == parts
     assert data.chosen("sampler") is None
-
-
-def test_a_feature_name_is_used_once():
-    data = run_data(feature_configs=[id_feature("user_id"), raw_feature("age"), raw_feature("user_id")])
-
-    message = "'user_id' is there already, in feature_configs[0].id_feature"
-    assert problems(data) == {"feature_configs.2.raw_feature.feature_name": message}
-
-
-def test_a_group_that_names_an_unknown_feature_gets_the_nearest_name():
-    groups = [{"group_name": "deep", "feature_names": ["user_id", "agee"]}]
-
-    message = "there is no feature named 'agee'; did you mean 'age'?"
-    assert problems(run_data(model_config=deepfm(feature_groups=groups))) == {
-        "model_config.feature_groups.0.feature_names.1": message
-    }
-
-
-def test_groups_are_those_that_the_model_reads():
-    groups = [
-        {"group_name": "deap", "feature_names": ["user_id"]},
-        {"group_name": "wide", "feature_names": ["user_id"]},
-    ]
-
-    assert problems(run_data(model_config=deepfm(feature_groups=groups))) == {
-        "model_config.feature_groups.0.group_name": "deepfm has no group 'deap'; did you mean 'deep'?",
-        "model_config.feature_groups.1.group_type": "is DEEP; the group 'wide' of deepfm is WIDE",
-        "model_config.feature_groups": "deepfm needs a group 'deep' of type DEEP",
-    }
-
-
-def test_a_metric_is_listed_once():
-    data = run_data(model_config=deepfm(metrics=[{"auc": {}}, {"log_loss": {}}, {"auc": {}}]))
-
-    assert problems(data) == {"model_config.metrics.2": "'auc' is there already"}
-
-
-def test_towers_name_labels_weights_and_towers_that_are_there():
-    towers = [
-        {"tower_name": "click", "label_name": "clik"},
-        {"tower_name": "buy", "label_name": "click", "relation_tower_names": ["clicks"]},
-    ]
-    model = {"feature_groups": [], "dbmtl": {"task_towers": towers}}
-
-    assert problems(run_data(model_config=model)) == {
-        "model_config.dbmtl.task_towers.0.label_name": (
-            "there is no label in data_config.label_fields named 'clik'; did you mean 'click'?"
-        ),
-        "model_config.dbmtl.task_towers.1.relation_tower_names.0": (
-            "there is no tower named 'clicks'; did you mean 'click'?"
-        ),
-    }
-
-
-def test_features_of_a_sequence_are_known_by_both_names():
-    history = {"sequence_name": "clicks", "sequence_length": 50, "features": [id_feature("item_id")]}
-    groups = [{"group_name": "deep", "feature_names": ["user_id", "clicks__item_id"]}]
-    data = run_data(
-        feature_configs=[id_feature("user_id"), {"sequence_feature": history}],
-        model_config=deepfm(feature_groups=groups),
-    )
-
-    assert RunConfig.model_validate(data).feature_configs[1].chosen("feature")[0] == "sequence_feature"
 
 
 def test_reading_a_run_file_does_not_import_torch():
     code = "import sys, penstock.run.run_config; assert 'torch' not in sys.modules"
 
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+SHARED = [id_feature("a", embedding_name="t")]
+VECTORS = "deepfm needs a feature with an embedding here, or a group 'fm' of such features"
+HISTORY = {"sequence_name": "clicks", "sequence_length": 50, "features": [id_feature("item_id")]}
+THREE = {"num_class": 3, "losses": [{"softmax_cross_entropy": {}}]}
+ACCEPTED = {
+    "numbers without boundaries have no table whose width could be wrong": features(
+        id_feature("user"), raw_feature("age", embedding_dim=5)
+    ),
+    "tables of as many rows, whatever makes the rows": features(
+        *SHARED, id_feature("b", embedding_name="t", num_buckets=None, hash_bucket_size=10)
+    ),
+    "a group fm that decides what is multiplied": run_data(
+        feature_configs=[id_feature("user"), id_feature("item"), id_feature("city", embedding_dim=8)],
+        model_config=deepfm(
+            feature_groups=[group("deep", "user", "item", "city"), group("fm", "user", "item")]
+        ),
+    ),
+    "a row that may be wrong": run_data(model_config=deepfm(metrics=[{"accuracy": {"top_k": 2}}], **THREE)),
+    "features of a sequence by both names": run_data(
+        feature_configs=[id_feature("user_id"), {"sequence_feature": HISTORY}],
+        model_config=deepfm(feature_groups=[group("deep", "user_id", "clicks__item_id")]),
+    ),
+}
+
+
+@pytest.mark.parametrize("data", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_what_goes_together(data):
+    assert RunConfig.model_validate(data)
+
+
+def sharing(**options):
+    return features(*SHARED, id_feature("b", embedding_name="t", **options))
+
+
+FEATURE, GROUPS, MODEL = "feature_configs.1.id_feature", "model_config.feature_groups", "model_config"
+TOWERS = [
+    {"tower_name": "click", "label_name": "clik"},
+    {"tower_name": "buy", "label_name": "click", "relation_tower_names": ["clicks"]},
+]
+REFUSED = {
+    "widths": (
+        features(
+            id_feature("user", embedding_dim=10), raw_feature("age", boundaries=[1.0], embedding_dim=10)
+        ),
+        {
+            "feature_configs.0.id_feature.embedding_dim": "is 10, not a multiple of 4; use 12",
+            "feature_configs.1.raw_feature.embedding_dim": "is 10, not a multiple of 4; use 12",
+        },
+    ),
+    "the width of wide": (
+        run_data(model_config=deepfm(deepfm={"deep": {}, "wide_embedding_dim": 6})),
+        {"model_config.deepfm.wide_embedding_dim": "is 6, not a multiple of 4; use 8"},
+    ),
+    "weights and mean": (
+        features(id_feature("user", weighted=True, pooling="mean")),
+        {"feature_configs.0.id_feature.pooling": "a weighted feature cannot be pooled by mean; use sum"},
+    ),
+    "a table of other rows": (
+        sharing(num_buckets=None, vocab_list=["a", "b", "c"]),
+        {f"{FEATURE}.vocab_list": "makes 5 rows, but 'a' shares the table 't' and has 10"},
+    ),
+    "a table that begins otherwise": (
+        sharing(init_fn="nn.init.zeros_"),
+        {f"{FEATURE}.init_fn": "is nn.init.zeros_, but 'a' shares the table 't' and has none"},
+    ),
+    "a table that is pooled and moves otherwise": (
+        sharing(pooling="mean", trainable=False),
+        {
+            f"{FEATURE}.pooling": "is mean, but 'a' shares the table 't' and has sum",
+            f"{FEATURE}.trainable": "is False, but 'a' shares the table 't' and has True",
+        },
+    ),
+    "a table by the name it has from its feature": (
+        features(id_feature("a"), id_feature("b", embedding_name="a_emb", num_buckets=20)),
+        {f"{FEATURE}.num_buckets": "makes 20 rows, but 'a' shares the table 'a_emb' and has 10"},
+    ),
+    "a feature twice in a group, and a group without any": (
+        groups(group("deep", "user_id", "age", "age"), group("wide", group_type="WIDE")),
+        {f"{GROUPS}.0.feature_names.2": "'age' is there already", f"{GROUPS}.1.feature_names": "is empty"},
+    ),
+    "a group name twice": (
+        groups(group("deep", "user_id"), group("deep", "user_id")),
+        {f"{GROUPS}.1.group_name": "'deep' is there already"},
+    ),
+    "groups that the model does not read": (
+        groups(group("deap", "user_id"), group("wide", "user_id")),
+        {
+            f"{GROUPS}.0.group_name": "deepfm has no group 'deap'; did you mean 'deep'?",
+            f"{GROUPS}.1.group_type": "is DEEP; the group 'wide' of deepfm is WIDE",
+            GROUPS: "deepfm needs a group 'deep' of type DEEP",
+        },
+    ),
+    "no vector": (groups(group("deep", "age")), {f"{GROUPS}.0.feature_names": VECTORS}),
+    "a number in the group fm": (
+        groups(group("deep", "age"), group("fm", "user_id", "age")),
+        {f"{GROUPS}.1.feature_names.1": "'age' has no embedding; the group 'fm' takes vectors"},
+    ),
+    "a metric twice": (
+        run_data(model_config=deepfm(metrics=[{"auc": {}}, {"log_loss": {}}, {"auc": {}}])),
+        {f"{MODEL}.metrics.2": "'auc' is there already"},
+    ),
+    "metrics of classes without classes": (
+        run_data(model_config=deepfm(metrics=[{"multiclass_auc": {}}, {"accuracy": {"top_k": 2}}])),
+        {
+            f"{MODEL}.metrics.0.multiclass_auc": "needs num_class 2 or more; it is 1: use auc",
+            f"{MODEL}.metrics.1.accuracy.top_k": (
+                "is 2, but with num_class 1 a threshold decides; leave it out"
+            ),
+        },
+    ),
+    "rows that are always right": (
+        run_data(model_config=deepfm(metrics=[{"accuracy": {"top_k": 3}}], **THREE)),
+        {
+            f"{MODEL}.metrics.0.accuracy.top_k": (
+                "is 3 of 3 classes, with which every row would be right; lower it"
+            )
+        },
+    ),
+    "a metric that hides a loss": (
+        run_data(
+            model_config=deepfm(
+                metrics=[{"custom_metric": {"place": "own:Brier", "name": "binary_cross_entropy"}}]
+            )
+        ),
+        {
+            f"{MODEL}.metrics.0.custom_metric.name": (
+                "'binary_cross_entropy' is the name of a loss; choose another"
+            )
+        },
+    ),
+    "towers of labels and towers that are not there": (
+        run_data(model_config={"feature_groups": [], "dbmtl": {"task_towers": TOWERS}}),
+        {
+            f"{MODEL}.dbmtl.task_towers.0.label_name": (
+                "there is no label in data_config.label_fields named 'clik'; did you mean 'click'?"
+            ),
+            f"{MODEL}.dbmtl.task_towers.1.relation_tower_names.0": (
+                "there is no tower named 'clicks'; did you mean 'click'?"
+            ),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "told"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_does_not_go_together(data, told):
+    with pytest.raises(ValidationError) as error:
+        RunConfig.model_validate(data)
+
+    assert {".".join(map(str, detail["loc"])): detail["msg"] for detail in error.value.errors()} == told

@@ -1,12 +1,11 @@
 """Reading a run file with what the command line says."""
 
-import logging
 from pathlib import Path
 
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.run.run_file import load_run, load_run_with_notices, read_edit_json, tell
+from penstock.run.run_file import load_run, load_run_of_command
 
 
 @pytest.fixture
@@ -24,29 +23,15 @@ def test_edits_as_a_mapping_or_as_a_list(run_file):
     assert (by_list.data_config.batch_size, by_list.model_dir) == (8, "other")
 
 
-def test_paths_then_sets_then_json(run_file):
-    run, _ = load_run_with_notices(
+def test_options_then_sets_then_json_with_values_that_may_hold_anything(run_file):
+    run = load_run_of_command(
         run_file,
         {"model_dir": "by path", "train_input_path": "by path", "eval_input_path": "by path"},
-        ["train_input_path=by set", "eval_input_path=by set"],
+        ["train_input_path=a=b;c,d e", "eval_input_path=by set"],
         '{"eval_input_path": "by json"}',
-        strict=False,
     )
 
-    assert (run.model_dir, run.train_input_path, run.eval_input_path) == ("by path", "by set", "by json")
-
-
-def test_a_value_may_hold_anything(run_file):
-    run, _ = load_run_with_notices(run_file, {}, ["train_input_path=a=b;c,d e"], None, strict=False)
-
-    assert run.train_input_path == "a=b;c,d e"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [(None, []), ("{}", []), ('{"b": 1, "a": [2]}', [("b", 1), ("a", [2])])]
-)
-def test_edits_of_json_keep_their_order(text, expected):
-    assert read_edit_json(text) == expected
+    assert (run.model_dir, run.train_input_path, run.eval_input_path) == ("by path", "a=b;c,d e", "by json")
 
 
 @pytest.mark.parametrize(
@@ -56,23 +41,21 @@ def test_edits_of_json_keep_their_order(text, expected):
         ("[1]", "--edit_config_json: expected one JSON object of path: value"),
     ],
 )
-def test_edits_that_are_no_json_object(text, line):
+def test_edits_that_are_no_json_object(run_file, text, line):
     with pytest.raises(ConfigError) as caught:
-        read_edit_json(text)
+        load_run_of_command(run_file, {}, edit_json=text)
 
     assert str(caught.value).startswith(line)
 
 
-def test_what_has_no_effect_is_told_and_with_strict_refused(run_file, caplog):
-    _, notices = load_run_with_notices(run_file, {}, [], None, strict=False)
-    with caplog.at_level(logging.WARNING):
-        tell(notices)
+def test_what_has_no_effect_is_warned_of_and_with_strict_refused(run_file, caplog):
+    load_run_of_command(run_file, {})
 
     assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
         "data_config.odps_data_quota_name: ignored"
     ]
     with pytest.raises(ConfigError, match=r"data_config.odps_data_quota_name: is ignored: "):
-        load_run_with_notices(run_file, {}, [], None, strict=True)
+        load_run_of_command(run_file, {}, strict=True)
 
 
 def test_an_edit_of_one_length_takes_the_place_of_the_other(desk):

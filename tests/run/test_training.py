@@ -1,85 +1,73 @@
-"""What the training loop does beyond steps: accumulation, clipping, precision, bad losses, new data, metrics."""
+"""What the training loop does beyond steps: accumulation, clipping, precision, bad losses, new data, metrics, log."""
 
 import json
+import os
+import re
+import signal
 
 import pytest
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import DataError
-from tests.run.training_runs import log_of, parameters, steps_of, tensors, trained
+from tests.run.training_runs import STEPS_OF_2, log_of, parameters, steps_of, tensors, trained
 
 HEAVY_ROWS = {"weight": [1.0, 1.0, 3.4e38, 3.4e38, 1.0, 1.0]}
 """The second batch of two rows: its weights are finite, but their sum is not, and the loss is not a number."""
 
 WEIGHTED = {"data_config.sample_weight_fields": ["weight"]}
+SAVED_AT_THE_END = {"train_config.save_checkpoints_steps": 0}
 
 
-@pytest.mark.parametrize(
-    "optimizer", ["sgd_optimizer", "adagrad_optimizer", "rowwise_adagrad_optimizer", "adam_optimizer"]
-)
+@pytest.mark.parametrize("optimizer", ["rowwise_adagrad_optimizer", "adam_optimizer"])
 def test_accumulated_batches_are_one_larger_batch_to_the_last_bit(desk, optimizer):
-    sparse = {"train_config.sparse_optimizer": {optimizer: {"lr": 0.1}}, "train_config.num_epochs": 3}
-    sparse |= {"train_config.save_checkpoints_steps": 0}
-    larger = {"data_config.batch_size": 4, "model_dir": "larger"}
+    sets = {"train_config.sparse_optimizer": {optimizer: {"lr": 0.1}}, "train_config.num_epochs": 3}
+    sets |= SAVED_AT_THE_END | {"eval_config.num_steps": 1}
 
-    accumulated = trained(desk, sparse | {"train_config.gradient_accumulation_steps": 2})
-    expected = trained(desk, sparse | larger)
+    accumulated = trained(desk, sets | {"train_config.gradient_accumulation_steps": 2})
+    expected = trained(desk, sets | {"data_config.batch_size": 4, "model_dir": "larger"})
 
     assert accumulated.steps == expected.steps == 6
     assert tensors(accumulated.checkpoint) == tensors(expected.checkpoint)
     assert steps_of(accumulated.model_dir) == steps_of(expected.model_dir)
+    evaluated = json.loads((desk.folder / "run/eval_result.jsonl").read_text().splitlines()[0])
+    assert evaluated["rows"] == 2  # evaluation keeps its batches
 
 
-def test_evaluation_keeps_its_batches_when_training_joins_them(desk):
-    joined = {"train_config.gradient_accumulation_steps": 3, "eval_config.num_steps": 1}
+def test_gradients_are_clipped_before_they_are_used(desk):
+    sets = {"train_config.num_steps": 1, "train_config.num_epochs": None, "eval_input_path": ""}
 
-    trained(desk, joined)
+    def moved_with(name, rate, **clipping):
+        dense = {"train_config.dense_optimizer": {"sgd_optimizer": {"lr": rate}}, "model_dir": name}
+        return weights(trained(desk, sets | dense | clipping).checkpoint)
 
-    record = json.loads((desk.folder / "run/eval_result.jsonl").read_text().splitlines()[0])
-    assert record["rows"] == 2
-
-
-@pytest.mark.parametrize("kind", ["norm", "value"])
-def test_gradients_are_clipped_before_they_are_used(desk, kind):
-    slow = {"train_config.dense_optimizer": {"sgd_optimizer": {"lr": 1.0}}, "train_config.num_steps": 1}
-    slow |= {"train_config.num_epochs": None}
-    clipping = {"clipping_type": kind, "max_gradient": 1e-9}
-
-    free = trained(desk, slow | {"model_dir": "free"})
-    clipped = trained(desk, slow | {"train_config.grad_clipping": clipping, "model_dir": "clipped"})
-    still = trained(
-        desk,
-        slow | {"train_config.dense_optimizer": {"sgd_optimizer": {"lr": 0.0}}, "model_dir": "still"},
-    )
-
-    moved = [distance(run.checkpoint, still.checkpoint) for run in (free, clipped)]
-    assert moved[0] > 1e-3
-    assert moved[1] < 1e-7
-
-
-def distance(one, other):
-    """The largest difference between the dense parameters of two checkpoints."""
-    first, second = weights(one), weights(other)
-    names = [name for name in first if "embedding" not in name]
-    assert names
-    return max(float((first[name] - second[name]).abs().max()) for name in names)
+    still, free = moved_with("still", 0.0), moved_with("free", 1.0)
+    for kind in ("norm", "value"):
+        clipping = {"train_config.grad_clipping": {"clipping_type": kind, "max_gradient": 1e-9}}
+        clipped = moved_with(kind, 1.0, **clipping)
+        assert max(float((clipped[name] - still[name]).abs().max()) for name in still) < 1e-7
+    assert max(float((free[name] - still[name]).abs().max()) for name in still) > 1e-3
 
 
 def weights(checkpoint):
-    """The model's parameters by name."""
+    """The dense parameters by name."""
     from safetensors.torch import load_file
 
     loaded = load_file(checkpoint / "rank-00000.safetensors")
-    return {name: tensor for name, tensor in loaded.items() if name.startswith("model.")}
+    return {
+        name: each for name, each in loaded.items() if name.startswith("model.") and "embedding" not in name
+    }
 
 
-def test_bf16_trains_nearly_the_same(desk):
-    exact = trained(desk, {"model_dir": "exact"})
-    rounded = trained(desk, {"model_dir": "rounded", "train_config.mixed_precision": "BF16"})
+@pytest.mark.parametrize(("precision", "scale"), [("BF16", None), ("FP16", 65536.0)])
+def test_mixed_precision_trains_nearly_the_same_and_logs_its_scale(trained_desk, precision, scale):
+    exact = trained(trained_desk, {"model_dir": "exact"})
+    rounded = trained(trained_desk, {"model_dir": "rounded", "train_config.mixed_precision": precision})
 
     losses = [[record["loss"] for record in steps_of(run.model_dir)] for run in (exact, rounded)]
     assert losses[0] != losses[1]
     assert losses[1] == pytest.approx(losses[0], abs=0.02)
+    lines = [record for record in log_of(rounded.model_dir) if "loss" in record]
+    assert [record.get("loss_scale") for record in lines] == [scale] * 3
 
 
 def test_rows_whose_loss_is_not_finite_stop_the_run_and_are_written_aside(desk):
@@ -88,13 +76,13 @@ def test_rows_whose_loss_is_not_finite_stop_the_run_and_are_written_aside(desk):
     with pytest.raises(DataError) as caught:
         trained(desk, WEIGHTED)
 
-    path = desk.folder / "run/nonfinite/step-2.jsonl"
     assert str(caught.value) == (
         "step 2: the loss is nan on 2 rows (rows 2 to 3 of clicks.parquet); "
         "the rows are in run/nonfinite/step-2.jsonl: look at them, or lower the learning rate, "
         "or pass over such batches with train_config.on_nonfinite: skip"
     )
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = (desk.folder / "run/nonfinite/step-2.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
     assert [(row["file"], row["row"], row["labels"]) for row in rows] == [
         ("clicks.parquet", 2, {"click": 0}),
         ("clicks.parquet", 3, {"click": 1}),
@@ -106,49 +94,26 @@ def test_rows_whose_loss_is_not_finite_stop_the_run_and_are_written_aside(desk):
 def test_rows_whose_loss_is_not_finite_can_be_skipped_and_change_nothing(desk):
     desk.write_clicks(**HEAVY_ROWS)
     skip = WEIGHTED | {"train_config.on_nonfinite": "skip", "model_config.deepfm.deep.use_bn": True}
-    skip |= {"train_config.save_checkpoints_steps": 0, "eval_input_path": ""}
+    skip |= SAVED_AT_THE_END | {"eval_input_path": ""}
 
     result = trained(desk, skip)
     desk.write_clicks(
+        "without.parquet",
         user_id=[1, 2, 5, 6],
         item_id=[9, 8, 5, 4],
         price=[0.5, 1.5, 3.5, 4.5],
         click=[0, 1, 0, 1],
         weight=[1.0] * 4,
     )
-    without = trained(desk, skip | {"model_dir": "without"})
+    without = trained(desk, skip | {"model_dir": "without", "train_input_path": "without.parquet"})
 
     assert (result.steps, result.rows, result.skipped_batches) == (2, 4, 1)
     assert tensors(result.checkpoint) == tensors(without.checkpoint)
     assert [record for record in log_of(result.model_dir) if record.get("event") == "skipped"] == [
         {"event": "skipped", "step": 2, "skipped_batches": 1, "num_rows": 2}
     ]
-
-
-def test_the_skipped_are_in_the_summary_and_still_counted_after_a_resume(desk):
-    desk.write_clicks(**HEAVY_ROWS)
-    sets = (
-        "train_config.on_nonfinite=skip",
-        "data_config.batch_size=2",
-        "data_config.sample_weight_fields=[weight]",
-    )
-    words = [word for one in sets for word in ("--set", one)]
-
-    first = desk.penstock("train", "run.yaml", *words)
-    again = desk.penstock(
-        "train", "run.yaml", *words, "--continue_train", "--set", "train_config.num_epochs=2"
-    )
-
-    assert "skipped   1 batch whose loss was not finite; see run/nonfinite" in first.stdout
-    assert "skipped   2 batches whose loss was not finite; see run/nonfinite" in again.stdout
-
-
-def test_the_time_to_the_first_step_is_in_the_log(desk):
-    result = trained(desk)
-
-    start = log_of(result.model_dir)[0]
-    assert start["event"] == "start"
-    assert start["seconds_to_first_step"] > 0
+    again = trained(desk, skip | {"train_config.num_epochs": 2}, resume=True)
+    assert again.skipped_batches >= 1  # counted on
 
 
 def test_train_metrics_are_logged_and_go_on_exactly(desk):
@@ -162,13 +127,17 @@ def test_train_metrics_are_logged_and_go_on_exactly(desk):
     assert all("auc" in record["train_metrics"] for record in steps_of(whole.model_dir))
     assert steps_of(resumed.model_dir) == steps_of(whole.model_dir)
     assert parameters(resumed.checkpoint) == parameters(whole.checkpoint)
+    start = log_of(whole.model_dir)[0]
+    assert start["event"] == "start"
+    assert start["seconds_to_first_step"] > 0
 
 
-def test_the_log_says_what_there_is_to_know_about_a_train_metric(desk):
+def test_the_log_explains_a_train_metric_and_warns_of_its_window(desk, caplog):
     desk.write_clicks(click=[0, 0, 0, 1, 1, 0])
 
     result = trained(desk, {"model_config.train_metrics": [{"auc": {}, "decay_step": 3}]})
 
+    assert "train_config: log_step_count_steps 1 is not a multiple of decay_step 3" in caplog.text
     steps = [record for record in log_of(result.model_dir) if "loss" in record]
     assert [record["train_metrics"]["auc"] is None for record in steps] == [True, False, False]
     assert [record.get("train_remarks") for record in steps] == [
@@ -178,32 +147,18 @@ def test_the_log_says_what_there_is_to_know_about_a_train_metric(desk):
     ]
 
 
-def test_a_log_that_does_not_fit_the_windows_of_train_metrics_is_told(desk, caplog):
-    trained(desk, {"model_config.train_metrics": [{"auc": {}, "decay_step": 2}]})
-
-    assert "train_config: log_step_count_steps 1 is not a multiple of decay_step 2" in caplog.text
-
-
-def test_new_data_are_begun_with_everything_that_was_learned(desk):
+def test_new_data_are_begun_with_everything_that_was_learned_and_can_be_gone_on_in(desk):
     first = trained(desk)
     desk.write_clicks(user_id=[11, 12, 13, 14, 15, 16])
 
     second = trained(desk, new_data=True)
-
-    assert (first.steps, second.steps, second.epochs, second.rows) == (3, 6, 2, 12)
-    assert [record["step"] for record in steps_of(second.model_dir)] == [1, 2, 3, 4, 5, 6]
     documents = CheckpointStore(second.checkpoint.parent).open(6).documents
-    assert (documents["progress"]["steps_before"], documents["progress"]["epochs_before"]) == (3, 1)
-
-
-def test_a_run_on_new_data_that_was_stopped_goes_on_in_these(desk):
-    trained(desk)
-    desk.write_clicks(user_id=[11, 12, 13, 14, 15, 16])
-
-    trained(desk, new_data=True)
     (desk.folder / "run/checkpoints/step-6").rename(desk.folder / "kept")
     again = trained(desk, resume=True)
 
+    assert (first.steps, second.steps, second.epochs, second.rows) == (3, 6, 2, 12)
+    assert [record["step"] for record in steps_of(second.model_dir)] == [1, 2, 3, 4, 5, 6]
+    assert (documents["progress"]["steps_before"], documents["progress"]["epochs_before"]) == (3, 1)
     assert again.steps == 6
     assert parameters(again.checkpoint) == parameters(desk.folder / "kept")
 
@@ -211,69 +166,76 @@ def test_a_run_on_new_data_that_was_stopped_goes_on_in_these(desk):
 IN_BATCH = {
     "model_config.losses": [{"l2_loss": {}}],
     "model_config.metrics": [{"xauc": {"in_batch": True}}],
+    "model_config.train_metrics": [{"xauc": {"in_batch": True}, "decay_step": 1}],
 }
 
 
-def test_xauc_inside_batches_of_neighbours_is_told(desk, caplog):
-    trained(desk, IN_BATCH | {"model_config.train_metrics": [{"xauc": {"in_batch": True}, "decay_step": 1}]})
+def test_xauc_inside_batches_of_neighbours_is_warned_of(desk, caplog):
+    trained(desk, IN_BATCH)
 
-    told = [record.message for record in caplog.records if "xauc" in record.message]
-    assert [message.split(":")[0] for message in told] == [
+    warnings = [record.message for record in caplog.records if "xauc" in record.message]
+    assert [message.split(":")[0] for message in warnings] == [
         "model_config.metrics",
         "model_config.train_metrics",
     ]
-    assert told[0].endswith(
+    assert warnings[0].endswith(
         "xauc with in_batch compares rows that lie side by side in the data, and data_config.shuffle is off; "
         "shuffle them, or leave in_batch out"
     )
 
 
-def test_shuffled_rows_may_be_compared_inside_batches(desk, caplog):
-    trained(desk, IN_BATCH | {"data_config.shuffle": True})
+def test_another_seed_gives_other_bytes_and_shuffled_rows_may_be_compared_inside_batches(desk, caplog):
+    shuffled = IN_BATCH | SAVED_AT_THE_END | {"data_config.shuffle": True}
 
+    runs = [trained(desk, shuffled | {"model_dir": f"{seed}", "train_config.seed": seed}) for seed in (1, 2)]
+
+    one, two = (tensors(run.checkpoint) for run in runs)
+    assert one.keys() == two.keys()
+    assert one != two
     assert "xauc" not in caplog.text
 
 
-def test_a_metric_without_a_value_says_why_wherever_it_is_told(desk):
+def test_a_metric_without_a_value_says_why_wherever_it_is_shown(desk):
     desk.write_clicks(click=[0, 0, 0, 0, 0, 0])
-    desk.write_run()
 
     done = desk.penstock("train", "run.yaml", "--plain")
     again = desk.penstock("eval", "run.yaml", "--eval_result_filename", "result.json")
+    resumed = trained(desk, {"data_config.batch_size": 4}, resume=True)
 
     assert "auc undefined (no positive rows)" in done.stdout
     assert "auc undefined (no positive rows)" in done.stderr  # the line of the evaluation on the way
+    [line] = re.findall(r"^train: step 2/2 .*$", done.stderr, re.MULTILINE)
+    assert "  lr sparse 0.1, dense 0.1  memory " in line
     assert "auc undefined (no positive rows)" in again.stdout
     record = json.loads((desk.folder / "run/eval_result.jsonl").read_text())
-    assert (record["metrics"], record["remarks"]) == ({"auc": None}, {"auc": "no positive rows"})
     result = json.loads((desk.folder / "run/result.json").read_text())
-    assert (result["metrics"], result["remarks"]) == ({"auc": None}, {"auc": "no positive rows"})
+    for found in (record, result):
+        assert (found["metrics"], found["remarks"]) == ({"auc": None}, {"auc": "no positive rows"})
+    assert (resumed.trained_rows, resumed.remarks) == (0, {"auc": "no positive rows"})
 
 
-def test_a_resumed_run_knows_why_a_metric_of_an_evaluation_before_has_no_value(desk):
-    desk.write_clicks(click=[0, 0, 0, 0, 0, 0])
-    trained(desk)
+def test_a_run_that_ends_between_two_lines_logs_its_last_steps(desk):
+    """Three steps an epoch, a line every two: that of step 3 is of one step, and the next begins where it began."""
+    every_two = {"train_config.log_step_count_steps": 2}
+    whole = trained(desk, every_two | {"model_dir": "whole", "train_config.num_epochs": 2})
+    trained(desk, every_two)
+    assert [line["step"] for line in steps_of(desk.folder / "run")] == [2, 3]
 
-    again = trained(desk, resume=True)
+    again = trained(desk, every_two | {"train_config.num_epochs": 2}, resume=True)
 
-    assert again.trained_rows == 0
-    assert again.remarks == {"auc": "no positive rows"}
-
-
-SHUFFLED = {
-    "data_config.shuffle": True,
-    "train_config.num_epochs": 2,
-    "train_config.save_checkpoints_steps": 0,
-}
+    in_one, in_two = steps_of(whole.model_dir), steps_of(again.model_dir)
+    assert [line["step"] for line in in_two] == [2, 3, 4, 6]
+    assert [line for line in in_two if line["step"] != 3] == in_one
 
 
-def test_one_seed_gives_the_same_bytes_and_another_seed_others(desk):
-    runs = [
-        trained(desk, SHUFFLED | {"model_dir": name, "train_config.seed": seed})
-        for name, seed in (("one", 1), ("again", 1), ("two", 2))
-    ]
+def test_an_interrupted_run_writes_no_line_out_of_turn_and_says_that_it_goes_on(desk):
+    class Interrupt:
+        def on_save(self, step, metrics, control):
+            if step == 1:
+                os.kill(os.getpid(), signal.SIGINT)
 
-    one, again, two = (parameters(run.checkpoint) for run in runs)
-    assert one == again
-    assert tensors(runs[0].checkpoint) != tensors(runs[2].checkpoint)
-    assert one.keys() == two.keys()
+    result = trained(desk, STEPS_OF_2 | {"train_config.log_step_count_steps": 2}, callbacks=[Interrupt()])
+
+    assert (result.steps, result.exit_code) == (1, 130)
+    assert steps_of(result.model_dir) == []
+    assert log_of(result.model_dir)[-1]["stopped_because"] == "a signal; --continue_train goes on"

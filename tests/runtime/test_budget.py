@@ -9,16 +9,6 @@ from penstock.config.sizes import MIB
 from penstock.runtime.budget import MemoryBudget
 
 
-def test_a_lease_is_returned_at_the_end_of_the_block():
-    share = MemoryBudget(64 * MIB).share("shuffle", 48 * MIB)
-
-    with share.lease(40 * MIB):
-        assert share.held_bytes == 40 * MIB
-
-    assert share.held_bytes == 0
-    assert share.peak_bytes == 40 * MIB
-
-
 def test_a_request_larger_than_the_share_names_the_setting():
     share = MemoryBudget(64 * MIB).share("shuffle", 48 * MIB, setting="data_config.shuffle_buffer")
 

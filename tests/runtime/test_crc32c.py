@@ -21,10 +21,6 @@ def _word_by_instruction(state, word):
     return word_by_instruction(state, word)
 
 
-def test_the_check_value_of_the_standard():
-    assert crc32c(np.frombuffer(b"123456789", np.uint8), 0, 9) == 0xE3069283
-
-
 @given(st.binary(max_size=70))
 def test_any_bytes_as_bit_by_bit(data: bytes):
     array = np.frombuffer(b"?" + data + b"?", np.uint8)

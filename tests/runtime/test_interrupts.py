@@ -21,15 +21,6 @@ def test_the_first_signal_asks_to_stop_and_names_the_exit_code(number, exit_code
         assert request.exit_code == exit_code
 
 
-def test_work_that_may_be_left_anywhere_is_left_at_once():
-    number = signal.SIGTERM
-    with stop_on_signal(at_once=True) as request:
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), number)
-
-        assert request.signal_number == number
-
-
 def test_the_old_handlers_come_back_also_after_an_error():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 

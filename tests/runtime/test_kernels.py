@@ -60,11 +60,3 @@ def test_a_change_of_an_inlined_function_or_constant_is_seen(tmp_path: Path):
     )
 
     assert done.stdout.splitlines() == ["21 0", "21 1", "42 0", "48 0"], "only the second is from the cache"
-
-
-def test_where_nothing_can_be_kept_a_kernel_is_compiled_all_the_same():
-    program = "from penstock.runtime.kernels import kernel; print(kernel(lambda turns: turns + 1)(3))"
-
-    ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-
-    assert ran.stdout == "4\n"

@@ -2,9 +2,9 @@
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 
 import psutil
 import pytest
@@ -64,51 +64,25 @@ def test_what_happens_between_stages_belongs_to_the_one_before():
 
 
 @contextmanager
-def child(program: str) -> Iterator[None]:
-    """A process that has run a program, and waits."""
-    waiting = f"import sys; {program}; print('ready', flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", waiting], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+def child(program: str) -> Iterator[tuple[int, int]]:
+    """A process that runs a program, prints a number, and waits; gives its id and the number."""
+    waiting = f"import sys, subprocess; {program}; print(number, flush=True); sys.stdin.read()"
+    words = [sys.executable, "-c", waiting]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdin is not None
-        assert process.stdout.readline() == "ready\n"
-        yield
-        process.stdin.close()
+        yield process.pid, int(process.stdout.readline())
+        process.communicate()
 
 
-def test_children_count():
+def test_children_count_but_those_that_were_there_before_are_not_told_as_started():
     alone = tree_bytes()
-    with child("block = bytearray(96 << 20)"):
-        together = tree_bytes()
-
-    assert together - alone > 64 * MIB
-
-
-def test_processes_that_were_there_before_are_not_told_as_started():
-    large = child("block = bytearray(96 << 20)")
-    with large, MemoryMonitor(limit_bytes=1 << 40, interval_seconds=None) as monitor:
-        pass
+    with child("number = len(block := bytearray(96 << 20))"):
+        assert tree_bytes() - alone > 64 * MIB
+        with MemoryMonitor(limit_bytes=1, interval_seconds=None) as monitor:
+            pass
 
     assert monitor.report.started_peak_bytes < 32 * MIB
-
-
-def test_exceeding_the_limit_is_told():
-    with MemoryMonitor(limit_bytes=1) as monitor:
-        pass
-
     assert monitor.report.exceeded
-
-
-PARENT = (
-    "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=sys.stdin); "
-    "print(child.pid, flush=True); child.wait()"
-)
-
-
-def start_parent(started: list[subprocess.Popen[str]]) -> None:
-    words = [sys.executable, "-c", PARENT]
-    started.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
 
 
 @pytest.mark.parametrize("has_files", [True, False])
@@ -120,18 +94,13 @@ def test_children_of_children_belong_to_a_process(monkeypatch: pytest.MonkeyPatc
 
     if not has_files:
         monkeypatch.setattr(memory, "_descendants", missing)
-    started: list[subprocess.Popen[str]] = []
-    thread = threading.Thread(target=start_parent, args=(started,))
-    thread.start()
-    thread.join()
-    with started[0] as parent:
-        assert parent.stdout is not None
-        grandchild = int(parent.stdout.readline())
+    program = "number = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=sys.stdin).pid"
+    with ThreadPoolExecutor(1) as threads, ExitStack() as opened:
+        pids = threads.submit(opened.enter_context, child(program)).result()
         tree = [process.pid for process in process_tree(psutil.Process())]
-        parent.communicate()
 
     assert tree[0] == psutil.Process().pid
-    assert {parent.pid, grandchild} <= {*tree}
+    assert {*pids} <= {*tree}
 
 
 @pytest.mark.parametrize(

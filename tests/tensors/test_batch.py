@@ -70,24 +70,6 @@ def test_flat_names(batch):
     }
 
 
-def test_sparse_dtype_casts_ids_only(batch):
-    flat = batch.to_dict(sparse_dtype=torch.int32)
-
-    assert flat["a.values"].dtype == torch.int32
-    assert flat["a.weights"].dtype == torch.float32
-    assert flat["click"].dtype == torch.int64
-
-
-def test_moving_keeps_every_part(batch):
-    moved = batch.to(torch.device("cpu"), non_blocking=True)
-
-    expected, found = batch.to_dict(), moved.to_dict()
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[name], expected[name]) for name in expected)
-    assert moved.reserves.get().to_pydict() == {"id": ["p", "q"]}
-    assert moved.tile_size == 2
-
-
 def test_moving_reaches_every_tensor(batch):
     moved = batch.to(torch.device("meta"))
 
@@ -108,11 +90,6 @@ def test_a_moved_batch_knows_its_sizes_without_looking_at_the_device():
     ids = moved.sparse_features["base"]
     assert (ids.keys(), ids.stride(), ids.length_per_key()) == (["a"], 2, [3])
     assert moved.num_rows == 2
-
-
-def test_pinning_without_an_accelerator_changes_nothing(batch):
-    if not torch.accelerator.is_available():
-        assert batch.pin_memory() is batch
 
 
 def test_rows_and_bytes(batch):

@@ -2,14 +2,12 @@ import subprocess
 import sys
 
 import pyarrow as pa
-import pytest
 import torch
 
-from penstock.config.errors import DataError
 from penstock.features.build import build_features
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
-from penstock.readers.origin import with_row_ids
+from penstock.readers.stream import with_row_ids
 from penstock.tensors.loader import BatchLoader
 
 
@@ -63,22 +61,6 @@ def test_batches_of_the_stream():
     assert batches[1].position.row_ids().tolist() == [(1 << 40) | 2, (1 << 40) | 3]
 
 
-def test_without_labels():
-    assert next(iter(loader(with_labels=False))).labels == {}
-
-
-def test_it_resumes_after_every_batch():
-    expected = numbers(loader())
-    for stop in range(len(expected) + 1):
-        before, after = loader(), loader()
-        batches = iter(before)
-        for _ in range(stop):
-            next(batches)
-        after.load_state_dict(before.state_dict())
-
-        assert numbers(after) == expected[stop:]
-
-
 def test_every_batch_says_where_the_data_go_on_also_on_another_device():
     expected = numbers(loader())
     for index, batch in enumerate(loader()):
@@ -86,40 +68,6 @@ def test_every_batch_says_where_the_data_go_on_also_on_another_device():
         after.load_state_dict(batch.to(torch.device("cpu")).resume_state)
 
         assert numbers(after) == expected[index + 1 :]
-
-
-def test_another_epoch_starts_again():
-    batches = loader()
-    assert len(list(batches)) == 3
-    assert list(batches) == []
-
-    batches.set_epoch(1)
-
-    assert len(list(batches)) == 3
-
-
-def test_closing_closes_the_stream():
-    batches = loader()
-
-    batches.close()
-
-    assert batches.stream.closed
-
-
-def test_warming_takes_no_row():
-    batches = loader()
-
-    batches.warm()
-
-    assert len(list(batches)) == 3
-
-
-def test_a_bad_value_names_the_file_and_row():
-    bad = loader()
-    bad.stream.batches = (with_row_ids(pa.record_batch({"x": [1.0, None], "y": [0, 1]}), 1, 40),)
-
-    with pytest.raises(DataError, match=r"^second: row 41: column 'x': expected 1 value"):
-        list(bad)
 
 
 def test_importing_the_package_does_not_import_torch():

@@ -16,9 +16,9 @@ def dense(*rows):
     return DenseColumn(np.array(rows, np.float32))
 
 
-def parsed(num_rows=3, labels=None, weights=None, row_ids=None, file_paths=(), **features):
+def parsed(num_rows=3, labels=None, weights=None, row_ids=None, **features):
     ids = np.full(num_rows, UNKNOWN_ROW) if row_ids is None else np.array(row_ids, np.int64)
-    return ParsedBatch(features, labels or {}, weights or {}, ids, num_rows, file_paths)
+    return ParsedBatch(features, labels or {}, weights or {}, ids, num_rows)
 
 
 def test_sparse_columns_become_one_keyed_jagged_tensor():
@@ -80,8 +80,8 @@ def test_a_position_names_the_file_where_its_path_is_known():
     second_file = [(1 << 40) | row for row in (5, 6, 7)]
     files = ("clicks-0.parquet", "clicks-1.parquet")
 
-    in_order = pack(parsed(x=dense([1], [2], [3]), row_ids=second_file, file_paths=files)).position
-    shuffled = pack(parsed(x=dense([1], [2], [3]), row_ids=second_file[::-1], file_paths=files)).position
+    in_order = pack(parsed(x=dense([1], [2], [3]), row_ids=second_file), file_paths=files).position
+    shuffled = pack(parsed(x=dense([1], [2], [3]), row_ids=second_file[::-1]), file_paths=files).position
 
     assert str(in_order) == "rows 5 to 7 of clicks-1.parquet"
     assert str(shuffled) == "3 scattered rows, the first of them row 7 of clicks-1.parquet"
@@ -100,9 +100,3 @@ def test_a_batch_of_no_rows():
     assert batch.num_rows == 0
     assert batch.sparse_features["base"].stride() == 0
     assert batch.dense_features["base"].values().shape == (0, 2)
-
-
-def test_a_batch_without_features_of_a_kind_has_no_such_group():
-    batch = pack(parsed(labels={"y": np.array([1, 0, 1])}))
-
-    assert (batch.dense_features, batch.sparse_features, batch.num_rows) == ({}, {}, 3)

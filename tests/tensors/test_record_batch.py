@@ -23,12 +23,6 @@ def test_a_record_batch_comes_back_as_it_was():
     assert RecordBatchTensor(batch.slice(1, 1)).get().equals(batch.slice(1, 1))
 
 
-def test_none_stays_none():
-    assert RecordBatchTensor().get() is None
-    assert RecordBatchTensor(None).get() is None
-    assert RecordBatchTensor(None).nbytes == 0
-
-
 def test_a_record_batch_of_zero_rows_stays_one():
     empty = sample().slice(0, 0)
 

@@ -10,9 +10,8 @@ from penstock.training.callbacks import Callbacks
 from penstock.training.events import Ended, Evaluated, Event, Saved, Skipped, Step
 from penstock.training.learning_rates import LearningRates
 from penstock.training.model_dir import ModelDir
-from penstock.training.pipeline import PlainPipeline
 from penstock.training.progress import Timetable, TrainingProgress
-from penstock.training.step import StepOutcome
+from penstock.training.step import Pipeline, StepOutcome
 from penstock.training.task_metrics import TaskMetrics
 from penstock.training.trainer import Trainer
 
@@ -113,7 +112,7 @@ def make_trainer(
             source.events.append(text)
 
     given: dict[str, Any] = {
-        "pipeline": PlainPipeline(step, progress),
+        "pipeline": Pipeline(step, progress),
         "batches": source,
         "progress": progress,
         "timetable": timetable,

@@ -19,22 +19,26 @@ def evaluation(step, auc, saved=True):
     }
 
 
-def test_the_largest_value_wins():
-    assert best_step([evaluation(10, 0.6), evaluation(20, 0.8), evaluation(30, 0.7)], BY_AUC) == 20
-
-
-def test_the_smallest_wins_where_less_is_better():
-    smaller = BestMetric("binary_cross_entropy", larger_is_better=False)
-
-    assert best_step([evaluation(10, 0.6), evaluation(20, 0.8)], smaller) == 20
+@pytest.mark.parametrize(
+    ("metric", "records", "best"),
+    [
+        (BY_AUC, [(10, 0.6), (20, 0.8), (30, 0.7)], 20),
+        (BestMetric("binary_cross_entropy"), [(10, 0.8), (20, 0.6)], 20),
+        (BestMetric("auc", larger_is_better=False), [(10, 0.6), (20, 0.8)], 10),
+        (BY_AUC, [(10, 0.8), (20, 0.8)], 10),
+        (BY_AUC, [(10, 0.6), (20, 0.9, False), (30, None)], 10),
+        (BY_AUC, [(10, None)], None),
+    ],
+    ids=["largest", "smallest loss", "smallest", "earliest of equals", "saved and defined", "none"],
+)
+def test_the_best_step(metric, records, best):
+    assert best_step([evaluation(*record) for record in records], metric) == best
 
 
 @pytest.mark.parametrize(
     ("metric", "is_so"),
     [
-        ("auc", False),
         ("auc_buy", False),
-        ("log_loss", True),
         ("log_loss_buy", True),
         ("root_mean_squared_error_watch", True),
         ("l2_loss_watch", True),
@@ -43,16 +47,6 @@ def test_the_smallest_wins_where_less_is_better():
 )
 def test_the_name_says_which_way_is_better_with_a_tower_behind_it_too(metric, is_so):
     assert smaller_is_better(metric, losses=["l2_loss_watch"]) is is_so
-
-
-def test_the_earliest_of_equals_wins():
-    assert best_step([evaluation(10, 0.8), evaluation(20, 0.8)], BY_AUC) == 10
-
-
-def test_what_was_not_saved_or_is_undefined_does_not_count():
-    records = [evaluation(10, 0.6), evaluation(20, 0.9, saved=False), evaluation(30, None)]
-
-    assert best_step(records, BY_AUC) == 10
 
 
 def test_a_best_that_is_needed_says_why_there_is_none():
@@ -81,39 +75,26 @@ def watched(values, **options):
     return found
 
 
-def test_waits_for_as_many_evaluations_as_it_was_told():
-    assert watched([0.6, 0.7, 0.65, 0.69, 0.8], patience=2) == [1, 2, 2, 2]
-    assert watched([0.6, 0.7, 0.65, 0.69, 0.8], patience=3) == [1, 2, 2, 2, 5]
+@pytest.mark.parametrize(
+    ("values", "options", "best_steps"),
+    [
+        ([0.6, 0.7, 0.65, 0.69, 0.8], {"patience": 2}, [1, 2, 2, 2]),
+        ([0.6, 0.7, 0.65, 0.69, 0.8], {"patience": 3}, [1, 2, 2, 2, 5]),
+        ([0.6, 0.5, 0.55], {"patience": 1, "larger_is_better": False}, [1, 2, 2]),
+        ([0.6, 0.605, 0.609], {"patience": 2, "min_delta": 0.01}, [1, 1, 1]),
+        ([0.6, 0.6], {"patience": 1}, [1, 1]),
+        ([NAN, NAN, 0.5], {"patience": 2}, [None, None]),
+    ],
+    ids=["waits", "waits longer", "less is better", "a small gain", "equals", "undefined"],
+)
+def test_early_stopping_waits_for_a_better_evaluation(values, options, best_steps):
+    assert watched(values, **options) == best_steps
 
 
-def test_less_may_be_better():
-    assert watched([0.6, 0.5, 0.55], patience=1, larger_is_better=False) == [1, 2, 2]
-
-
-def test_a_small_gain_is_none():
-    assert watched([0.6, 0.605, 0.609], patience=2, min_delta=0.01) == [1, 1, 1]
-
-
-def test_the_earliest_of_equals_stays_the_best():
-    assert watched([0.6, 0.6], patience=1) == [1, 1]
-
-
-def test_an_undefined_value_is_never_better():
-    assert watched([NAN, NAN, 0.5], patience=2) == [None, None]
-    assert EarlyStop("auc", 2, waited=2).reason() == "auc got no better in 2 evaluations (never defined)"
+def test_the_reason_for_stopping():
     assert EarlyStop("auc", 1, waited=1).reason() == "auc got no better in 1 evaluation (never defined)"
-
-
-def test_goes_on_waiting_after_a_resume():
-    before, after = EarlyStop("auc", patience=2), EarlyStop("auc", patience=2)
-    for step, value in [(10, 0.7), (20, 0.6)]:
-        before.update(step, value)
-
-    after.load_state_dict(before.state_dict())
-    after.update(30, 0.5)
-
-    assert after.due
-    assert after.reason() == "auc got no better in 2 evaluations (best 0.7 at step 10)"
+    stop = EarlyStop("auc", 2, best=0.7, best_step=10, waited=2)
+    assert stop.reason() == "auc got no better in 2 evaluations (best 0.7 at step 10)"
 
 
 @settings(max_examples=50)

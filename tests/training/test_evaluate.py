@@ -1,6 +1,5 @@
 """The evaluation loop, and evaluations as lines of eval_result.jsonl."""
 
-import json
 import math
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,7 +18,6 @@ from penstock.training.evaluate import (
     MAX_GROUPS,
     NUM_BINS,
     Evaluation,
-    LossMeans,
     bins_of,
     evaluate,
     evaluation_mode,
@@ -86,14 +84,8 @@ def test_every_row_reaches_the_metrics_once_and_in_order():
     assert [batch.num_rows for batch in told] == [2, 1]
 
 
-def test_the_mean_of_a_loss_is_by_rows_not_by_batches():
-    found = evaluate(nn.Linear(1, 1), Doubler(), [batch_of(1.0, 1.0, 1.0), batch_of(5.0)], TaskMetrics({}))
-
-    assert found.losses == {"mean_label": pytest.approx(2.0)}
-
-
 @pytest.mark.parametrize("weights", [None, torch.tensor([4.0, 0.0, 0.0, 1.0, 3.0, 0.5])])
-@pytest.mark.parametrize("cuts", [[0, 6], [0, 2, 4, 6], [0, 1, 3, 6], [0, 1, 2, 3, 4, 5, 6]])
+@pytest.mark.parametrize("cuts", [[0, 6], [0, 1, 3, 6]])
 def test_the_mean_of_a_loss_does_not_depend_on_the_cut(cuts, weights):
     labels = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     batches = [
@@ -116,30 +108,12 @@ def test_a_loss_of_rows_that_all_weigh_nothing_is_undefined_and_says_why():
     assert found.remarks == {"mean_label": "no row weighs anything"}
 
 
-def test_no_batch_gives_no_loss():
-    found = evaluate(nn.Linear(1, 1), Doubler(), [], TaskMetrics({}))
-
-    assert (found.losses, found.rows) == ({}, 0)
-
-
-def test_loss_means_of_nothing():
-    assert LossMeans().compute() == {}
-
-
-@pytest.mark.parametrize("was_training", [True, False])
-def test_there_is_no_dropout_meanwhile(was_training):
-    model = nn.Dropout().train(was_training)
-
-    with evaluation_mode(model):
-        assert not model.training
-
-
 @pytest.mark.parametrize("was_training", [True, False])
 def test_the_model_gets_its_mode_back_also_after_an_error(was_training):
     model = nn.Dropout().train(was_training)
 
     with pytest.raises(ZeroDivisionError), evaluation_mode(model):
-        raise ZeroDivisionError
+        raise ZeroDivisionError if not model.training else AssertionError
 
     assert model.training is was_training
     assert torch.is_grad_enabled()
@@ -153,24 +127,14 @@ WITHOUT_A_POSITIVE = Evaluation(
 )
 
 
-def test_a_record_says_what_was_found_and_what_there_is_to_say_about_it():
+def test_a_record_says_what_was_found_and_has_no_key_for_what_there_is_nothing_of():
     record = WITHOUT_A_POSITIVE.as_record(TrainingProgress(step=20, epoch=1), 0.12345, saved=True)
 
-    assert {name: record[name] for name in ("step", "epoch", "rows", "seconds", "checkpoint")} == {
-        "step": 20,
-        "epoch": 1,
-        "rows": 200,
-        "seconds": 0.123,
-        "checkpoint": "step-20",
-    }
+    expected = {"step": 20, "epoch": 1, "rows": 200, "seconds": 0.123, "checkpoint": "step-20"}
+    assert {name: record[name] for name in expected} == expected
     assert record["remarks"] == {"auc": "no positive rows"}
-
-
-def test_what_there_is_nothing_of_has_no_key():
-    record = Evaluation({}, {}, 200).as_record(TrainingProgress(step=20), 0.1, saved=False)
-
-    assert record["checkpoint"] is None
-    assert {"calibration_bins", "group_auc", "remarks"}.isdisjoint(record)
+    assert {"calibration_bins", "group_auc"}.isdisjoint(record)
+    assert Evaluation({}, {}, 1).as_record(TrainingProgress(), 0.1, saved=False)["checkpoint"] is None
 
 
 def test_an_evaluation_is_recalled_with_the_reason_for_a_missing_value(tmp_path):
@@ -185,15 +149,6 @@ def test_an_evaluation_is_recalled_with_the_reason_for_a_missing_value(tmp_path)
     assert (found.losses, found.rows) == ({"binary_cross_entropy": 0.5}, 200)
     assert found.remarks == {"auc": "no positive rows"}
     assert Evaluation.recalled(journal.read(), 30) is None
-
-
-def test_a_line_of_an_earlier_version_has_no_remarks():
-    line = json.loads('{"step": 10, "metrics": {"auc": null}, "losses": {}, "rows": 2}')
-
-    found = Evaluation.recalled([line], 10)
-
-    assert found is not None
-    assert found.remarks == {}
 
 
 def counted(predictions: list[float] | np.ndarray, labels: list[int] | np.ndarray) -> np.ndarray:
@@ -235,21 +190,7 @@ def grouped(groups: list[int]) -> BoundMetric:
     return BoundMetric("grouped_auc", metric, "probs", "click", "user_id")
 
 
-def test_each_group_has_its_rows_and_its_auc() -> None:
+def test_the_largest_groups_of_a_metric_that_has_groups() -> None:
     assert group_auc({"grouped_auc": grouped([3])}) == [{"group": 3, "rows": 2, "auc": 1.0}]
-
-
-def test_many_groups_are_cut() -> None:
     assert len(group_auc({"grouped_auc": grouped(list(range(100)))})) == MAX_GROUPS
-
-
-def test_metrics_without_groups_have_none() -> None:
     assert group_auc({"auc": BoundMetric("auc", AUC(), "probs", "click")}) == []
-
-
-def test_the_record_holds_the_groups_where_there_are_some() -> None:
-    groups = [{"group": 3, "rows": 2, "auc": 1.0}]
-    record = Evaluation({}, {}, 2, group_auc=groups).as_record(TrainingProgress(), 1.0, saved=False)
-
-    assert record["group_auc"] == groups
-    assert "group_auc" not in Evaluation({}, {}, 2).as_record(TrainingProgress(), 1.0, saved=False)

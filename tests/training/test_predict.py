@@ -8,7 +8,7 @@ from torch import nn
 from penstock.config.errors import ConfigError
 from penstock.tensors.batch import Batch
 from penstock.tensors.record_batch import RecordBatchTensor
-from penstock.training.predict import as_arrow, predict, require_predictions
+from penstock.training.predict import as_arrow, predict
 
 
 class FirstLabel:
@@ -38,24 +38,11 @@ def test_one_record_batch_for_each_batch_in_order():
     assert scores[0]["pair"].to_pylist() == [[1.0, -1.0], [2.0, -2.0]]
 
 
-def test_reserved_columns_stand_first():
-    (scores,) = predicted([batch_of(1.0, 2.0, user=["a", "b"], item=[7, 8])])
+def test_reserved_columns_stand_before_the_predictions_that_were_asked_for():
+    (scores,) = predicted([batch_of(1.0, 2.0, user=["a", "b"], item=[7, 8])], ["pair", "probs"])
 
-    assert scores.schema.names == ["user", "item", "probs", "pair"]
+    assert scores.schema.names == ["user", "item", "pair", "probs"]
     assert scores["user"].to_pylist() == ["a", "b"]
-
-
-def test_only_the_predictions_that_were_asked_for_in_that_order():
-    (scores,) = predicted([batch_of(1.0)], ["pair", "probs"])
-
-    assert scores.schema.names == ["pair", "probs"]
-
-
-def test_a_prediction_that_the_model_does_not_give():
-    with pytest.raises(
-        ConfigError, match=r"^--output_columns: the model gives no 'prob'; did you mean 'probs'\?$"
-    ):
-        require_predictions(["prob"], ["logits", "probs"])
 
 
 def test_a_reserved_column_with_the_name_of_a_prediction():

@@ -1,11 +1,14 @@
-"""One training step: the rates of this step, then forward, backward, update."""
+"""One training step and its learning rates; how far a run is, and what is due when."""
 
 import pytest
 import torch
 from torch import nn
 
+from penstock.config.errors import ConfigError
+from penstock.optim.schedules import PlateauSchedule
+from penstock.optim.sections.schedules import ReduceOnPlateauLR
 from penstock.training.learning_rates import LearningRates
-from penstock.training.progress import TrainingProgress
+from penstock.training.progress import End, TrainingProgress
 from penstock.training.step import TrainStep
 
 
@@ -61,3 +64,57 @@ def test_a_step_whose_loss_is_not_finite_is_not_taken():
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert step(torch.tensor([[1.0], [2.0]]), TrainingProgress()).taken
     assert not torch.equal(model.norm.running_mean, before["norm.running_mean"])
+
+
+def sgd():
+    return torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=99.0)
+
+
+def test_a_rate_set_by_hand_stands_above_the_schedule_and_is_saved():
+    optimizer = sgd()
+    rates, again = (LearningRates({"dense": (optimizer, Halving())}) for _ in range(2))
+
+    rates.set(0.3)
+    again.load_state_dict(rates.state_dict())
+    rates.apply(TrainingProgress(step=2))
+
+    assert optimizer.param_groups[0]["lr"] == 0.3
+    assert again.values(TrainingProgress(step=2)) == {"dense": 0.3}
+    again.set(None, "dense")
+    assert again.values(TrainingProgress(step=2)) == {"dense": 0.25}
+
+
+def test_rates_are_set_for_optimizers_that_there_are():
+    optimizer = sgd()
+    rates = LearningRates({"dense": (optimizer, Halving())})
+
+    with pytest.raises(ConfigError, match="there is no optimizer named 'dens'; did you mean 'dense'"):
+        rates.set(0.1, "dens")
+    with pytest.raises(ConfigError, match="a learning rate is a number of at least 0, not -1"):
+        rates.set(-1)
+
+
+def test_plateaus_hear_evaluations_and_are_saved():
+    optimizer = sgd()
+    section = ReduceOnPlateauLR(metric="auc", factor=0.5, patience=0)
+    rates, again = (LearningRates({"dense": (optimizer, PlateauSchedule(section, 0.8))}) for _ in range(2))
+
+    rates.observe({"auc": 0.7})
+    rates.observe({"log_loss": 0.1})  # no auc: no improvement
+    again.load_state_dict(rates.state_dict())
+
+    assert rates.values(TrainingProgress()) == again.values(TrainingProgress()) == {"dense": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("end", "progress", "reached"),
+    [
+        (End(steps=5), TrainingProgress(step=4, epoch=9), False),
+        (End(steps=5), TrainingProgress(step=5), True),
+        (End(steps=5), TrainingProgress(step=7, steps_before=3), False),
+        (End(epochs=2), TrainingProgress(step=99, epoch=1), False),
+        (End(epochs=2), TrainingProgress(step=1, epoch=2), True),
+    ],
+)
+def test_the_end(end, progress, reached):
+    assert end.reached(progress) is reached

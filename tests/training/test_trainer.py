@@ -4,14 +4,12 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.training.evaluate import Evaluation
-from penstock.training.pipeline import PlainPipeline, Stopwatch
 from penstock.training.progress import End, Every, Timetable, TrainingProgress
-from penstock.training.step import StepOutcome
+from penstock.training.step import Pipeline, StepOutcome, Stopwatch
 from penstock.training.trainer import no_batch
 from tests.training.fakes import FakeBatch, FakeBatches, FakeCheckpoints, make_trainer
 
 TWO_BATCHES = [FakeBatch(0), FakeBatch(1)]
-NEVER = Every()
 
 
 @pytest.fixture
@@ -43,87 +41,86 @@ def trained(tmp_path):
     return train
 
 
-def test_takes_every_batch_once_per_epoch(trained):
-    events, progress = trained(TWO_BATCHES, Timetable(End(epochs=2), NEVER, NEVER))
-
-    assert events == [
-        "batch 0", "step 1", "batch 1", "step 2", "epoch 1",
-        "batch 0", "step 3", "batch 1", "step 4", "epoch 2",
-    ]  # fmt: skip
-    assert (progress.step, progress.epoch, progress.rows, progress.epoch_steps) == (4, 2, 40, 0)
+NAN = float("nan")
+EACH_STEP, EACH_EPOCH = Every(steps=1), Every(epochs=1)
 
 
-def test_saves_before_it_evaluates(trained):
-    every_two = Every(steps=2)
+@pytest.mark.parametrize(
+    ("timetable", "options", "expected"),
+    [
+        (Timetable(End(epochs=2)), {}, "b0 step1 b1 step2 epoch1 b0 step3 b1 step4 epoch2"),
+        (
+            Timetable(End(steps=3), Every(steps=2), Every(steps=2)),
+            {},
+            "b0 step1 b1 step2 save2 evaluate2 epoch1 b0 step3",
+        ),
+        (
+            Timetable(End(epochs=2), Every(epochs=2), EACH_EPOCH),
+            {},
+            "b0 step1 b1 step2 epoch1 evaluate2 b0 step3 b1 step4 epoch2 save4 evaluate4",
+        ),
+        (Timetable(End(steps=1)), {}, "b0 step1"),
+        (Timetable(End(steps=4)), {"progress": TrainingProgress(step=4, epoch=2)}, ""),
+        (Timetable(End(epochs=9), EACH_STEP), {"stop_when": lambda: True}, "b0 step1 save1"),
+        (Timetable(End(epochs=1), EACH_STEP), {"loss": [NAN, 0.5]}, "b0 skip1 b1 step1 save1 epoch1"),
+        (Timetable(End(steps=5)), {"loss": NAN, "stop_when": lambda: True}, "b0 skip1"),
+        (
+            Timetable(End(steps=2), EACH_STEP),
+            {"overflowing": [True]},
+            "b0 overflow1 b1 step1 save1 epoch1 b0 step2 save2",
+        ),
+        (
+            Timetable(End(epochs=2), EACH_EPOCH),
+            {"overflowing": [True] * 3},
+            "b0 overflow1 b1 overflow2 epoch1 b0 overflow3 b1 step1 epoch2 save1",
+        ),
+    ],
+    ids=[
+        "every batch once per epoch",
+        "a save comes before an evaluation",
+        "by epochs",
+        "an end inside an epoch",
+        "a run that is done",
+        "a stop comes after what is due",
+        "a loss that is not finite is no step",
+        "a stop while skipping",
+        "an overflow is no step",
+        "an epoch of overflows",
+    ],
+)
+def test_what_happens_when(trained, timetable, options, expected):
+    events, _ = trained(TWO_BATCHES, timetable, **options)
 
-    events, _ = trained(TWO_BATCHES, Timetable(End(steps=3), every_two, every_two))
-
-    assert events == [
-        "batch 0", "step 1", "batch 1", "step 2", "save 2", "evaluate 2", "epoch 1", "batch 0", "step 3",
-    ]  # fmt: skip
+    assert " ".join(event.replace("batch ", "b").replace(" ", "") for event in events) == expected
 
 
-def test_what_is_due_by_epochs_comes_when_the_epoch_is_over(trained):
-    events, _ = trained(TWO_BATCHES, Timetable(End(epochs=2), Every(epochs=2), Every(epochs=1)))
+def test_what_is_counted(trained):
+    timetable = Timetable(End(epochs=2))
+    _, progress = trained(TWO_BATCHES, timetable, loss=[NAN, 0.5], overflowing=[False, True])
 
-    assert [event for event in events if not event.startswith(("batch", "step"))] == [
-        "epoch 1", "evaluate 2", "epoch 2", "save 4", "evaluate 4",
-    ]  # fmt: skip
-
-
-def test_ends_inside_an_epoch_after_the_last_step(trained):
-    events, progress = trained(TWO_BATCHES, Timetable(End(steps=1), NEVER, NEVER))
-
-    assert events == ["batch 0", "step 1"]
-    assert (progress.step, progress.epoch, progress.epoch_steps) == (1, 0, 1)
-
-
-def test_a_run_that_is_done_takes_no_step(trained):
-    events, _ = trained(
-        TWO_BATCHES, Timetable(End(steps=4), NEVER, NEVER), progress=TrainingProgress(step=4, epoch=2)
-    )
-
-    assert events == []
-
-
-def test_stops_after_the_step_in_which_it_was_asked_to_and_saves_what_is_due(trained):
-    events, progress = trained(
-        TWO_BATCHES, Timetable(End(epochs=9), Every(steps=1), NEVER), stop_when=lambda: True
-    )
-
-    assert events == ["batch 0", "step 1", "save 1"]
-    assert progress.epoch == 0
+    assert (progress.step, progress.epoch, progress.rows, progress.epoch_steps) == (1, 2, 10, 0)
+    assert (progress.skipped_batches, progress.skipped_rows) == (2, 20)
+    assert (progress.overflowed_batches, progress.epoch_overflows) == (1, 0)
 
 
 def test_stops_at_the_end_of_an_epoch(trained):
     asked = iter([False, False, True])
 
-    events, progress = trained(
-        TWO_BATCHES, Timetable(End(epochs=9), NEVER, NEVER), stop_when=lambda: next(asked)
-    )
+    events, progress = trained(TWO_BATCHES, Timetable(End(epochs=9)), stop_when=lambda: next(asked))
 
     assert events[-2:] == ["step 2", "epoch 1"]
     assert progress.epoch == 1
 
 
-def test_goes_on_in_the_middle_of_an_epoch(tmp_path):
+@pytest.mark.parametrize(("given", "end", "reached"), [(1, 2, (4, 2, 40)), (2, 1, (2, 1, 20))])
+def test_goes_on_in_the_middle_or_at_the_end_of_an_epoch(given, end, reached, tmp_path):
     source = FakeBatches(TWO_BATCHES)
-    source.load_state_dict({"epoch": 0, "given": 1})
-    progress = TrainingProgress(step=1, rows=10, epoch_steps=1)
+    source.load_state_dict({"epoch": 0, "given": given})
+    progress = TrainingProgress(step=given, rows=10 * given, epoch_steps=given)
 
-    make_trainer(source, Timetable(End(epochs=2)), tmp_path, progress=progress).run()
+    make_trainer(source, Timetable(End(epochs=end)), tmp_path, progress=progress).run()
 
-    assert (progress.step, progress.epoch, progress.rows) == (4, 2, 40)
-
-
-def test_an_epoch_whose_last_batch_was_taken_before_a_restart_just_ends(tmp_path):
-    source = FakeBatches(TWO_BATCHES)
-    source.load_state_dict({"epoch": 0, "given": 2})
-    progress = TrainingProgress(step=2, rows=20, epoch_steps=2)
-
-    make_trainer(source, Timetable(End(epochs=1)), tmp_path, progress=progress).run()
-
-    assert (progress.step, progress.epoch) == (2, 1)
+    assert (progress.step, progress.epoch, progress.rows) == reached
 
 
 def test_the_position_that_is_saved_is_that_of_the_last_finished_batch(tmp_path):
@@ -131,7 +128,7 @@ def test_the_position_that_is_saved_is_that_of_the_last_finished_batch(tmp_path)
     batches = [FakeBatch(number, resume_state={"epoch": 0, "given": number + 1}) for number in range(4)]
     source, checkpoints = FakeBatches(batches), FakeCheckpoints()
 
-    class TwoInFlight(PlainPipeline):
+    class TwoInFlight(Pipeline):
         def __init__(self, progress):
             super().__init__(lambda batch, progress: StepOutcome(0.5, {}), progress)
             self.waiting = []
@@ -170,62 +167,42 @@ def test_the_run_ends_saved_and_evaluated_once(tmp_path):
     assert (ended.evaluated, ended.stopped_because, ended.is_repeated) == ({"auc": 0.5}, None, False)
 
 
-def test_data_without_a_batch_are_an_error_not_an_endless_loop(trained):
+@pytest.mark.parametrize(
+    ("batches", "options", "problem"),
+    [
+        ([], {}, str(no_batch("train_input_path"))),
+        (
+            TWO_BATCHES,
+            {"loss": float("inf")},
+            "epoch 0: no batch gave a finite loss, 2 were skipped; look at the rows",
+        ),
+        (
+            TWO_BATCHES,
+            {"overflowing": [True, True]},
+            "the gradients of all 2 batches were too large for FP16; lower train_config.grad_scaler.init_scale",
+        ),
+    ],
+)
+def test_a_run_without_any_step_is_an_error_not_an_endless_loop(trained, batches, options, problem):
     with pytest.raises(DataError) as caught:
-        trained([], Timetable(End(steps=5), NEVER, NEVER))
+        trained(batches, Timetable(End(epochs=1)), **options)
 
-    assert (
-        str(caught.value)
-        == str(no_batch("train_input_path"))
-        == (
-            "train_input_path: the files give no batch: "
-            "they have no rows, or fewer than data_config.batch_size with drop_remainder"
-        )
-    )
-
-
-def test_a_batch_whose_loss_is_not_finite_is_no_step(trained):
-    events, progress = trained(
-        TWO_BATCHES, Timetable(End(epochs=1), Every(steps=1), NEVER), loss=[float("nan"), 0.5]
-    )
-
-    assert events == ["batch 0", "skip 1", "batch 1", "step 1", "save 1", "epoch 1"]
-    assert (progress.step, progress.rows) == (1, 10)
-    assert (progress.skipped_batches, progress.skipped_rows) == (1, 10)
-
-
-def test_an_epoch_without_a_finite_loss_ends_the_run(trained):
-    with pytest.raises(DataError) as caught:
-        trained(TWO_BATCHES, Timetable(End(steps=5), NEVER, NEVER), loss=float("inf"))
-
-    assert str(caught.value) == (
-        "epoch 0: no batch gave a finite loss, 2 were skipped; "
-        "look at the rows in model_dir/nonfinite, or lower the learning rate"
-    )
-
-
-def test_a_run_can_be_stopped_while_it_skips(trained):
-    events, progress = trained(
-        TWO_BATCHES, Timetable(End(steps=5), NEVER, NEVER), loss=float("nan"), stop_when=lambda: True
-    )
-
-    assert events == ["batch 0", "skip 1"]
-    assert progress.step == 0
+    assert str(caught.value).startswith(problem)
 
 
 def test_new_data_are_trained_on_as_long_as_the_first(trained):
     progress = TrainingProgress(step=2, epoch=1, rows=20)
     progress.move_to_new_data()
 
-    _, progress = trained(TWO_BATCHES, Timetable(End(epochs=1), NEVER, NEVER), progress=progress)
+    _, progress = trained(TWO_BATCHES, Timetable(End(epochs=1)), progress=progress)
 
     assert (progress.step, progress.epoch) == (4, 2)
 
 
 def test_the_time_of_waiting_and_of_working_are_told_apart(monkeypatch):
     clock = iter([0.0, 3.0, 10.0, 11.0, 12.0])
-    monkeypatch.setattr("penstock.training.pipeline.time.perf_counter", lambda: next(clock))
-    pipeline = PlainPipeline(lambda batch, progress: StepOutcome(0.5, {}), TrainingProgress())
+    monkeypatch.setattr("penstock.training.step.time.perf_counter", lambda: next(clock))
+    pipeline = Pipeline(lambda batch, progress: StepOutcome(0.5, {}), TrainingProgress())
     batches = iter(TWO_BATCHES)
 
     assert [pipeline.progress(batches).batch.number for _ in TWO_BATCHES] == [0, 1]
@@ -234,37 +211,3 @@ def test_the_time_of_waiting_and_of_working_are_told_apart(monkeypatch):
     assert (pipeline.stopwatch.waiting, pipeline.stopwatch.working) == (4.0, 8.0)
     assert pipeline.stopwatch.waiting_share() == pytest.approx(1 / 3)
     assert Stopwatch().waiting_share() == 0.0
-
-
-def test_a_batch_that_overflows_is_no_step(trained):
-    timetable = Timetable(End(steps=2), Every(steps=1), NEVER)
-    events, progress = trained(TWO_BATCHES, timetable, overflowing=[True])
-
-    assert events == [
-        "batch 0",
-        "overflow 1",
-        "batch 1",
-        "step 1",
-        "save 1",
-        "epoch 1",
-        "batch 0",
-        "step 2",
-        "save 2",
-    ]
-    assert (progress.overflowed_batches, progress.skipped_batches, progress.rows) == (1, 0, 20)
-
-
-def test_an_epoch_of_overflows_ends_without_a_save_and_the_next_goes_on(trained):
-    timetable = Timetable(End(epochs=2), Every(epochs=1), NEVER)
-    events, progress = trained(TWO_BATCHES, timetable, overflowing=[True, True, True])
-
-    assert events == [
-        "batch 0", "overflow 1", "batch 1", "overflow 2", "epoch 1",
-        "batch 0", "overflow 3", "batch 1", "step 1", "epoch 2", "save 1",
-    ]  # fmt: skip
-    assert (progress.overflowed_batches, progress.epoch_overflows) == (3, 0)
-
-
-def test_a_run_without_any_step_is_an_error(trained):
-    with pytest.raises(DataError, match="the gradients of all 2 batches were too large for FP16; lower "):
-        trained(TWO_BATCHES, Timetable(End(epochs=1), NEVER, NEVER), overflowing=[True, True])

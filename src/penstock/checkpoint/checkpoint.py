@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,7 +31,6 @@ class Ranks:
 
     @property
     def alone(self) -> bool:
-        """True in a world of one process."""
         return self.world.num_ranks == 1
 
     def together(self, action: Callable[[], Result]) -> Result:
@@ -58,10 +57,6 @@ class Ranks:
         content = np.frombuffer(text.encode(), dtype=np.uint8)
         return [part.tobytes().decode() for part in self.collectives.gather(content)]
 
-    def share_of(self, items: Sequence[str]) -> Sequence[str]:
-        """This rank's part of work that is divided among all."""
-        return items[self.world.rank :: self.world.num_ranks]
-
 
 class Checkpoint:
     """A checkpoint whose files are all there and unchanged since they were written."""
@@ -84,7 +79,6 @@ class Checkpoint:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of its tensors."""
         return frozenset(self.manifest.tensors)
 
     def difference(self, into: "Mapping[str, torch.Tensor]") -> Difference:
@@ -121,8 +115,15 @@ class Checkpoint:
 def open_checkpoint(path: Path, ranks: Ranks | None = None) -> Checkpoint:
     """Open a checkpoint after checking every byte of it; every rank must call, and each checks its part."""
     ranks = ranks or Ranks()
-    manifest = ranks.together(lambda: _verified(path, ranks))
-    return Checkpoint(path, manifest, ranks)
+
+    def verified() -> Manifest:
+        manifest = Manifest.read(path)
+        check_sizes(path, manifest)
+        for name in sorted(manifest.files)[ranks.world.rank :: ranks.world.num_ranks]:
+            _check_content(path, manifest, name)
+        return manifest
+
+    return Checkpoint(path, ranks.together(verified), ranks)
 
 
 def read_document(path: Path, name: str) -> Any:
@@ -149,15 +150,6 @@ def check_sizes(path: Path, manifest: Manifest) -> None:
             raise CheckpointError(
                 f"{path}: file '{name}' has {size_bytes} bytes instead of {record.size_bytes}"
             )
-
-
-def _verified(path: Path, ranks: Ranks) -> Manifest:
-    """The manifest, when all files are there and this rank's part of them is unchanged."""
-    manifest = Manifest.read(path)
-    check_sizes(path, manifest)
-    for name in ranks.share_of(sorted(manifest.files)):
-        _check_content(path, manifest, name)
-    return manifest
 
 
 def _check_content(path: Path, manifest: Manifest, file: str) -> None:

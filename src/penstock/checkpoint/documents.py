@@ -15,7 +15,7 @@ from penstock.config.errors import CheckpointError
 
 
 def encode_document(name: str, value: Any) -> bytes:
-    """The JSON text of a document; what JSON cannot carry is refused by its place in the document."""
+    """The JSON text of a document; what JSON cannot carry is refused by its path in the document."""
     return json.dumps(_encoded(value, name), indent=1, sort_keys=True).encode()
 
 
@@ -24,40 +24,30 @@ def decode_document(text: bytes) -> Any:
     return json.loads(text, object_hook=_decoded)
 
 
-def _encoded(value: Any, place: str) -> Any:
+def _encoded(value: Any, path: str) -> Any:
     match value:
         case None | bool() | int() | str() | float():
             return value
         case np.ndarray() if not value.dtype.hasobject:
-            return {"$array": _encoded_array(value)}
+            content = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+            return {"$array": {"dtype": value.dtype.str, "shape": list(value.shape), "base64": content}}
         case np.generic() if not value.dtype.hasobject:
-            return _encoded(value.item(), place)
+            return _encoded(value.item(), path)
         case bytes() | bytearray():
             return {"$bytes": base64.b64encode(value).decode()}
         case list() | tuple():
-            return [_encoded(item, f"{place}[{index}]") for index, item in enumerate(value)]
+            return [_encoded(item, f"{path}[{index}]") for index, item in enumerate(value)]
         case dict():
-            return {_key(key, place): _encoded(item, f"{place}.{key}") for key, item in value.items()}
+            for key in value:
+                if not isinstance(key, str) or key.startswith("$"):
+                    raise CheckpointError(
+                        f"{path}: key {key!r} cannot be saved; keys are strings that do not begin with '$'"
+                    )
+            return {key: _encoded(item, f"{path}.{key}") for key, item in value.items()}
     raise CheckpointError(
-        f"{place}: a {type(value).__name__} cannot be saved in a document; give numbers, strings, lists, "
+        f"{path}: a {type(value).__name__} cannot be saved in a document; give numbers, strings, lists, "
         "dicts, NumPy arrays or bytes (tensors are saved beside the documents)"
     )
-
-
-def _key(key: Any, place: str) -> str:
-    if not isinstance(key, str) or key.startswith("$"):
-        raise CheckpointError(
-            f"{place}: key {key!r} cannot be saved; keys are strings that do not begin with '$'"
-        )
-    return key
-
-
-def _encoded_array(array: np.ndarray[Any, Any]) -> dict[str, Any]:
-    return {
-        "dtype": array.dtype.str,
-        "shape": list(array.shape),
-        "base64": base64.b64encode(np.ascontiguousarray(array).tobytes()).decode(),
-    }
 
 
 def _decoded(item: dict[str, Any]) -> Any:

@@ -81,7 +81,12 @@ class Manifest:
         try:
             text = (directory / MANIFEST_NAME).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
-            raise CheckpointError(f"{directory}: {_why_unreadable(directory)}") from None
+            reason = "there is no such checkpoint"
+            if directory.is_dir():
+                reason = f"no {MANIFEST_NAME}: written by another program, or not written to the end"
+            elif directory.exists():
+                reason = "is a file; a checkpoint is a folder such as checkpoints/step-100"
+            raise CheckpointError(f"{directory}: {reason}") from None
         except OSError as error:
             raise CheckpointError(f"{directory}: {MANIFEST_NAME}: {error.strerror}") from None
         try:
@@ -111,30 +116,16 @@ class Manifest:
             tensors={name: TensorRecord.from_json(record) for name, record in body["tensors"].items()},
             documents=tuple(body["documents"]),
         )
-        manifest._check_references()
-        return manifest
-
-    def _check_references(self) -> None:
-        """Every file that is read must be one whose checksum is known."""
-        used = {f"{name}.json" for name in self.documents}
-        used |= {piece.file for tensor in self.tensors.values() for piece in tensor.pieces}
-        if unknown := sorted(used - self.files.keys()):
+        # Every file that is read must be one whose checksum is known.
+        used = {f"{name}.json" for name in manifest.documents}
+        used |= {piece.file for tensor in manifest.tensors.values() for piece in tensor.pieces}
+        if unknown := sorted(used - manifest.files.keys()):
             raise ValueError(f"file '{unknown[0]}' is used but not listed")
-
-
-def _why_unreadable(directory: Path) -> str:
-    if directory.is_dir():
-        return f"no {MANIFEST_NAME}: written by another program, or not written to the end"
-    if directory.exists():
-        return "is a file; a checkpoint is a folder such as checkpoints/step-100"
-    return "there is no such checkpoint"
+        return manifest
 
 
 def _body_checksum(body: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(body, sort_keys=True).encode())
-
-
-_MAX_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,5 +166,5 @@ class Difference:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(names[:_MAX_NAMED]) + more
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(names[:10]) + more

@@ -9,11 +9,10 @@ import json
 import os
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import torch
 from torch.distributed.checkpoint.api import CheckpointException
@@ -62,35 +61,9 @@ _CODES = {
 _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in _CODES}
 
 
-def dtype_name(dtype: torch.dtype) -> str:
-    """The name of a dtype as manifests spell it: float32, int64."""
+def _dtype_name(dtype: torch.dtype) -> str:
+    """As manifests spell it: float32, int64."""
     return str(dtype).removeprefix("torch.")
-
-
-def dtype_named(name: str) -> torch.dtype:
-    """The dtype of a name; only those that a file can hold."""
-    return _DTYPES[name]
-
-
-def can_hold(dtype: torch.dtype) -> bool:
-    """Whether the format has a code for this dtype."""
-    return dtype in _CODES
-
-
-def encode_header(entries: Sequence[tuple[str, torch.dtype, Sequence[int], int]]) -> bytes:
-    """The opening bytes of a file that holds `entries` (name, dtype, shape, size in bytes) in this order."""
-    header: dict[str, Any] = {}
-    start = 0
-    for name, dtype, shape, size_bytes in entries:
-        header[name] = {
-            "dtype": _CODES[dtype],
-            "shape": list(shape),
-            "data_offsets": [start, start + size_bytes],
-        }
-        start += size_bytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text
 
 
 def value_blocks(tensor: torch.Tensor) -> Iterator[memoryview]:
@@ -116,11 +89,9 @@ class SafetensorsReader(StorageReader):
         }
 
     def read_metadata(self) -> Metadata:
-        """What the engine plans with."""
         return Metadata({name: _metadata(tensor) for name, tensor in self.tensors.items()})
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
-        """Fill this rank's tensors."""
         by_file: dict[str, list[ReadItem]] = {}
         for item in plan.items:
             by_file.setdefault(self._pieces[item.storage_index].file, []).append(item)
@@ -128,32 +99,31 @@ class SafetensorsReader(StorageReader):
             with (self.directory / file).open("rb", buffering=0) as stream:
                 for item in items:
                     target = planner.resolve_tensor(item)
-                    dtype = dtype_named(self.tensors[item.storage_index.fqn].dtype)
+                    dtype = _DTYPES[self.tensors[item.storage_index.fqn].dtype]
                     _read_box(stream, self._pieces[item.storage_index], dtype, item, target.detach())
                     planner.commit_tensor(item, target)
         done: Future[None] = Future()
         done.set_result(None)
         return done
 
+    # What follows is asked for by the engine; a reader serves one load, and the manifest has all it needs.
+
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
-        """Nothing to add."""
         return plan
 
     def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
-        """Nothing to add."""
         return plans
 
     def set_up_storage_reader(
         self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
     ) -> None:
-        """The manifest has told everything."""
+        pass
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """A reader serves one load."""
+        pass
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Any directory will do."""
         return True
 
 
@@ -161,9 +131,7 @@ def _metadata(tensor: TensorRecord) -> TensorStorageMetadata:
     chunks = [
         ChunkStorageMetadata(torch.Size(piece.offsets), torch.Size(piece.shape)) for piece in tensor.pieces
     ]
-    return TensorStorageMetadata(
-        TensorProperties(dtype_named(tensor.dtype)), torch.Size(tensor.shape), chunks
-    )
+    return TensorStorageMetadata(TensorProperties(_DTYPES[tensor.dtype]), torch.Size(tensor.shape), chunks)
 
 
 def _read_box(
@@ -180,14 +148,9 @@ def _read_box(
     for done in range(0, num_rows, rows_per_block):
         count = min(rows_per_block, num_rows - done)
         values = torch.frombuffer(_read(stream, count * row_bytes), dtype=dtype).view(count, *row_shape)
-        target.narrow(0, done, count).copy_(_columns(values, item.storage_offsets[1:], item.lengths[1:]))
-
-
-def _columns(rows: torch.Tensor, offsets: Sequence[int], lengths: Sequence[int]) -> torch.Tensor:
-    """The wanted part of whole rows."""
-    for dimension, (offset, length) in enumerate(zip(offsets, lengths, strict=True), start=1):
-        rows = rows.narrow(dimension, offset, length)
-    return rows
+        for dimension in range(1, values.dim()):
+            values = values.narrow(dimension, item.storage_offsets[dimension], item.lengths[dimension])
+        target.narrow(0, done, count).copy_(values)
 
 
 def _read(stream: BinaryIO, num_bytes: int) -> bytearray:
@@ -203,10 +166,7 @@ def _read(stream: BinaryIO, num_bytes: int) -> bytearray:
     return buffer
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """What a rank tells the first rank about one piece."""
-
+class _Written(NamedTuple):
     piece: PieceRecord
     file: FileRecord
 
@@ -220,7 +180,6 @@ class SafetensorsWriter(StorageWriter):
         self.tensors: dict[str, TensorRecord] = {}
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
-        """Write this rank's file, if it has anything to write."""
         done: Future[list[WriteResult]] = Future()
         done.set_result(
             _write_file(self.directory / plan.storage_data, plan.items, planner) if plan.items else []
@@ -236,81 +195,66 @@ class SafetensorsWriter(StorageWriter):
             self.files[written.piece.file] = written.file
         for name, stored in metadata.state_dict_metadata.items():
             assert isinstance(stored, TensorStorageMetadata), "only tensors are given to the engine"
-            dtype = dtype_name(stored.properties.dtype)
+            dtype = _dtype_name(stored.properties.dtype)
             self.tensors[name] = TensorRecord(tuple(stored.size), dtype, tuple(pieces[name]))
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """Give every rank its file name."""
         return [
             dataclasses.replace(plan, storage_data=f"rank-{rank:05}.safetensors")
             for rank, plan in enumerate(plans)
         ]
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        """Nothing to add on a rank alone."""
         return plan
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """The directory exists already."""
+        pass
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """A writer serves one save."""
+        pass
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Any directory will do."""
         return True
 
 
 def _write_file(path: Path, items: list[WriteItem], planner: SavePlanner) -> list[WriteResult]:
     """Write the items into one file; wide dtypes first, so that all values are aligned."""
-    items = sorted(items, key=lambda item: (-_dtype(item).itemsize, item.index.fqn, _offsets(item)))
-    header = encode_header(
-        [(_piece_name(item), _dtype(item), _shape(item), _size_bytes(item)) for item in items]
-    )
-    crc, start_byte, pieces = zlib.crc32(header), len(header), []
+    pieces = []
+    for item in items:
+        data = item.tensor_data
+        assert data is not None, "only tensors are given to the engine"
+        offsets, name = tuple(data.chunk.offsets), item.index.fqn
+        if data.chunk.sizes != data.size:
+            name += f"@{','.join(map(str, offsets))}"
+        pieces.append((data.properties.dtype, name, offsets, data.chunk.sizes, item))
+    pieces.sort(key=lambda piece: (-piece[0].itemsize, piece[4].index.fqn, piece[2]))
+    header, starts = {}, [0]
+    for dtype, name, _, sizes, _ in pieces:
+        starts.append(starts[-1] + sizes.numel() * dtype.itemsize)
+        header[name] = {"dtype": _CODES[dtype], "shape": list(sizes), "data_offsets": starts[-2:]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    opening = len(text).to_bytes(8, "little") + text
+    crc, size_bytes = zlib.crc32(opening), len(opening)
     with path.open("xb") as stream:
-        stream.write(header)
-        for item in items:
-            pieces.append(PieceRecord(_offsets(item), _shape(item), path.name, start_byte))
+        stream.write(opening)
+        for *_, item in pieces:
             tensor = planner.resolve_data(item)
             assert isinstance(tensor, torch.Tensor), "only tensors are given to the engine"
             for block in value_blocks(tensor):
                 crc = zlib.crc32(block, crc)
-                start_byte += stream.write(block)
+                size_bytes += stream.write(block)
         flush_to_disk(stream)
-    file = FileRecord(start_byte, crc)
+    file = FileRecord(size_bytes, crc)
     return [
-        WriteResult(index=item.index, size_in_bytes=_size_bytes(item), storage_data=_Written(piece, file))
-        for item, piece in zip(items, pieces, strict=True)
+        WriteResult(
+            index=item.index,
+            size_in_bytes=end - start,
+            storage_data=_Written(PieceRecord(offsets, tuple(sizes), path.name, len(opening) + start), file),
+        )
+        for (_, _, offsets, sizes, item), start, end in zip(pieces, starts, starts[1:], strict=False)
     ]
-
-
-def _piece_name(item: WriteItem) -> str:
-    """The tensor's name, with the piece's place when it is not the whole."""
-    data = item.tensor_data
-    assert data is not None
-    whole = data.chunk.sizes == data.size
-    return item.index.fqn if whole else f"{item.index.fqn}@{','.join(map(str, _offsets(item)))}"
-
-
-def _dtype(item: WriteItem) -> torch.dtype:
-    assert item.tensor_data is not None
-    return item.tensor_data.properties.dtype
-
-
-def _shape(item: WriteItem) -> tuple[int, ...]:
-    assert item.tensor_data is not None
-    return tuple(item.tensor_data.chunk.sizes)
-
-
-def _offsets(item: WriteItem) -> tuple[int, ...]:
-    assert item.tensor_data is not None
-    return tuple(item.tensor_data.chunk.offsets)
-
-
-def _size_bytes(item: WriteItem) -> int:
-    return torch.Size(_shape(item)).numel() * _dtype(item).itemsize
 
 
 def write_tensors(
@@ -318,7 +262,13 @@ def write_tensors(
 ) -> tuple[dict[str, FileRecord], dict[str, TensorRecord]]:
     """Write tensors below `directory`; the first rank learns what was written. Every rank must call."""
     with _without_notices():
-        _require_tensors(tensors)
+        for name, tensor in tensors.items():
+            if not isinstance(tensor, torch.Tensor):
+                raise CheckpointError(f"'{name}' is a {type(tensor).__name__}, not a tensor")
+            if tensor.dtype not in _CODES:
+                raise CheckpointError(
+                    f"'{name}' has dtype {_dtype_name(tensor.dtype)}, which cannot be saved"
+                )
     writer = SafetensorsWriter(directory)
     with _engine_errors(directory):
         save(dict(tensors), storage_writer=writer, no_dist=alone)
@@ -337,17 +287,9 @@ def describe(tensors: Mapping[str, torch.Tensor]) -> dict[str, TensorRecord]:
     """Names, whole shapes and dtypes, to compare with what a checkpoint holds."""
     with _without_notices():
         return {
-            name: TensorRecord(tuple(tensor.size()), dtype_name(tensor.dtype))
+            name: TensorRecord(tuple(tensor.size()), _dtype_name(tensor.dtype))
             for name, tensor in tensors.items()
         }
-
-
-def _require_tensors(tensors: Mapping[str, torch.Tensor]) -> None:
-    for name, tensor in tensors.items():
-        if not isinstance(tensor, torch.Tensor):
-            raise CheckpointError(f"'{name}' is a {type(tensor).__name__}, not a tensor")
-        if not can_hold(tensor.dtype):
-            raise CheckpointError(f"'{name}' has dtype {dtype_name(tensor.dtype)}, which cannot be saved")
 
 
 @contextmanager

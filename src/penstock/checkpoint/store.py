@@ -5,12 +5,13 @@ import re
 import shutil
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint.checkpoint import Checkpoint, Ranks, check_sizes, open_checkpoint, read_document
 from penstock.checkpoint.documents import encode_document
-from penstock.checkpoint.manifest import MANIFEST_NAME, FileRecord, Manifest, TensorRecord
+from penstock.checkpoint.manifest import MANIFEST_NAME, FileRecord, Manifest
 from penstock.config.errors import CheckpointError
 from penstock.runtime.collectives import Collectives, OneProcess
 from penstock.runtime.durable import remove_at_once, sync_path, write_durably
@@ -56,17 +57,34 @@ class CheckpointStore:
         """
         from penstock.checkpoint.storage import write_tensors
 
-        staging = self._hidden(step, "tmp")
-        self._ranks.first_only(lambda: self._stage(staging))
-        files, layout = self._ranks.together(lambda: write_tensors(staging, tensors, self._ranks.alone))
+        staging, visible, replaced = (
+            self._hidden(step, "tmp"),
+            self._visible(step),
+            self._hidden(step, "replaced"),
+        )
+
+        def stage() -> None:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            staging.mkdir()
 
         def publish() -> None:
-            self._complete(staging, step, files, layout, documents)
-            self._reveal(staging, step)
+            written = files | dict(_write_documents(staging, documents))
+            manifest = Manifest(step, installed_versions(), written, layout, tuple(sorted(documents)))
+            # The manifest makes the directory a checkpoint.
+            write_durably(staging / MANIFEST_NAME, manifest.encode())
+            sync_path(staging)
+            if visible.exists():
+                visible.rename(replaced)  # where it is still found
+            staging.rename(visible)
+            sync_path(self.directory)
+            shutil.rmtree(replaced, ignore_errors=True)
             self._remove(stale(self.steps(), self.keep, {*protect, step}))
 
+        self._ranks.first_only(stage)
+        files, layout = self._ranks.together(lambda: write_tensors(staging, tensors, self._ranks.alone))
         self._ranks.first_only(publish)
-        return self._visible(step)
+        return visible
 
     def remove_stale(self, protect: Collection[int] = ()) -> None:
         """Tidy up what a kill may have come before: checkpoints that are no longer kept, and its leftovers."""
@@ -79,7 +97,12 @@ class CheckpointStore:
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints that look whole (all files there, with their sizes), rising."""
-        return [step for step in self.all_steps() if self._reason_against(step) is None]
+        whole = []
+        for step in self.all_steps():
+            with suppress(CheckpointError):
+                check_sizes(self._path(step), Manifest.read(self._path(step)))
+                whole.append(step)
+        return whole
 
     def all_steps(self) -> list[int]:
         """The steps of everything that is called a checkpoint, whole or not, rising."""
@@ -91,19 +114,18 @@ class CheckpointStore:
     def latest(self) -> Checkpoint | None:
         """The newest whole checkpoint, or None; newer ones that are not whole are logged with the reason."""
         checkpoint, refused = self._newest()
-        _log_passed_over(refused)
+        for error in refused:
+            logger.warning("passed over %s", error)
         return checkpoint
 
     def require_latest(self) -> Checkpoint:
         """The newest whole checkpoint; without one, an error that says what is wrong with the newest of all."""
         checkpoint, refused = self._newest()
         if checkpoint is None:
-            raise (
-                refused[0]
-                if refused
-                else CheckpointError(f"{self.directory} holds no checkpoint; train first")
-            )
-        _log_passed_over(refused)
+            nothing = CheckpointError(f"{self.directory} holds no checkpoint; train first")
+            raise refused[0] if refused else nothing
+        for error in refused:
+            logger.warning("passed over %s", error)
         return checkpoint
 
     def latest_document(self, name: str) -> Any:
@@ -112,10 +134,8 @@ class CheckpointStore:
         Says nothing of what it passes over: `latest` does, and is what restores.
         """
         for step in reversed(self.all_steps()):
-            try:
+            with suppress(CheckpointError):
                 return read_document(self._path(step), name)
-            except CheckpointError:
-                continue
         return None
 
     def open(self, which: int | str | Path) -> Checkpoint:
@@ -138,7 +158,7 @@ class CheckpointStore:
         return None, refused
 
     def _path(self, step: int) -> Path:
-        """Where a step is to be read: a replaced one counts while the new one is not in its place."""
+        """Where a step is to be read: a replaced one counts while the new one is not there."""
         visible, replaced = self._visible(step), self._hidden(step, "replaced")
         return replaced if replaced.exists() and not visible.exists() else visible
 
@@ -149,19 +169,6 @@ class CheckpointStore:
         """A name for what is being written (tmp), replaced or removed; the next save tidies up."""
         return self.directory / f".step-{step}.{why}"
 
-    def _reason_against(self, step: int) -> CheckpointError | None:
-        try:
-            check_sizes(self._path(step), Manifest.read(self._path(step)))
-        except CheckpointError as error:
-            return error
-        return None
-
-    def _stage(self, staging: Path) -> None:
-        """An empty hidden directory."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self._sweep()
-        staging.mkdir()
-
     def _sweep(self) -> None:
         """What a killed run was replacing comes back, its other leftovers go."""
         for step in self.all_steps():
@@ -170,37 +177,9 @@ class CheckpointStore:
         for leftover in self.directory.glob(".step-*.*"):
             shutil.rmtree(leftover)
 
-    def _complete(
-        self,
-        staging: Path,
-        step: int,
-        tensor_files: Mapping[str, FileRecord],
-        layout: Mapping[str, TensorRecord],
-        documents: Mapping[str, Any],
-    ) -> None:
-        """Write the documents, then the manifest that makes the directory a checkpoint."""
-        files = dict(tensor_files) | dict(_write_documents(staging, documents))
-        manifest = Manifest(step, installed_versions(), files, dict(layout), tuple(sorted(documents)))
-        write_durably(staging / MANIFEST_NAME, manifest.encode())
-        sync_path(staging)
-
-    def _reveal(self, staging: Path, step: int) -> None:
-        """Make the new checkpoint visible; an old one of the same step steps aside first, and is still found."""
-        visible, replaced = self._visible(step), self._hidden(step, "replaced")
-        if visible.exists():
-            visible.rename(replaced)
-        staging.rename(visible)
-        sync_path(self.directory)
-        shutil.rmtree(replaced, ignore_errors=True)
-
     def _remove(self, steps: Iterable[int]) -> None:
         for step in steps:
             remove_at_once(self._visible(step), self._hidden(step, "removed"))
-
-
-def _log_passed_over(refused: Iterable[CheckpointError]) -> None:
-    for error in refused:
-        logger.warning("passed over %s", error)
 
 
 def _write_documents(staging: Path, documents: Mapping[str, Any]) -> Iterator[tuple[str, FileRecord]]:

@@ -78,12 +78,12 @@ def prep(
 ) -> None:
     """Make arrays of raw files, as the section preprocessing of RUN says; go on where an earlier call stopped."""
     with one_line_errors(run_file):
-        paths = {
+        keys = {
             "preprocessing.parallel": parallel,
             "preprocessing.intermediate_dir": intermediate_dir,
             "memory.limit": memory,
         }
-        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        run = options.load(run_file, keys, sets, edit_config_json, strict)
         from penstock.run.prepare import prepare
 
         if Debug.shown:
@@ -106,21 +106,20 @@ def merge(
 ) -> None:
     """Make one store of the batch files in intermediate_dir, as the section preprocessing of RUN says."""
     with one_line_errors(run_file):
-        paths = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
-        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        keys = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
+        run = options.load(run_file, keys, sets, edit_config_json, strict)
         if verify and restart:
             raise ConfigError("--verify writes nothing; leave out --restart, or merge first and verify then")
-        if verify:
-            from penstock.run.merge import verify_run
+        from penstock.run.merge import merge_run, verify_run
 
+        if verify:
             result = verify_run(run, allow_pickle=allow_pickle, plain=plain)
             print("\n".join(result.lines()))
             if result.error:
                 fail(result.error, EXIT_WRONG)
-            return
-        from penstock.run.merge import merge_run
-
-        print("\n".join(merge_run(run, restart=restart, allow_pickle=allow_pickle, plain=plain).lines()))
+        else:
+            merged = merge_run(run, restart=restart, allow_pickle=allow_pickle, plain=plain)
+            print("\n".join(merged.lines()))
 
 
 def rewrite(
@@ -155,7 +154,7 @@ def rewrite(
     """Write INPUT as well-sized Parquet files, shuffled if asked for, in bounded memory."""
     with one_line_errors():
         from penstock.prep.rewrite import RewriteOptions
-        from penstock.readers.reading_options import files_of, reading_of, size_of
+        from penstock.readers.recognition import files_of, reading_of, size_of
         from penstock.run.rewrite import rewrite_files
 
         if file_format != "parquet":
@@ -226,8 +225,7 @@ def sample_data(
 
 def inspect(
     path: Annotated[
-        str,
-        typer.Argument(metavar="PATH", help="Data, batch files, a store, a checkpoint or a run."),
+        str, typer.Argument(metavar="PATH", help="Data, batch files, a store, a checkpoint or a run.")
     ],
     full: Annotated[bool, typer.Option("--full", help="Look at all rows of data, not at some.")] = False,
     memory: FileMemory = None,
@@ -242,7 +240,7 @@ def inspect(
     with one_line_errors():
         from penstock.observe.inspect import inspect as inspect_path
         from penstock.observe.inspect_data import DataLook
-        from penstock.readers.reading_options import size_of
+        from penstock.readers.recognition import size_of
 
         reading = {
             "delimiter": delimiter,

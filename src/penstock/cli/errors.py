@@ -101,24 +101,18 @@ class Program(TyperGroup):
 
 def _usage_line(error: Any) -> str:
     """What is wrong, and where the right words are."""
-    message = _wrong_number(error) or str(error.format_message()).rstrip(".")
-    command = error.ctx.command_path if error.ctx is not None else "penstock"
-    return f"{message[:1].lower()}{message[1:]} (see {command} --help)"
-
-
-def _wrong_number(error: Any) -> str | None:
-    """The option, its value, and which numbers it takes; None where the error is another."""
     from pydantic import ValidationError
 
-    if not isinstance(error.__cause__, ValidationError):
-        return None
-    [problem, *_] = error.__cause__.errors()
-    expected = _EXPECTED_NUMBERS.get(problem["type"])
-    if expected is None:
-        return None
-    value, option = str(problem["input"]), max(error.param.opts, key=len)
-    shown = value if value.removeprefix("-").isdecimal() else repr(value)
-    return f"{option}: is {shown}; give {expected.format(**problem.get('ctx', {}))}"
+    message = str(error.format_message()).rstrip(".")
+    if isinstance(error.__cause__, ValidationError):
+        [problem, *_] = error.__cause__.errors()
+        if problem["type"] in _EXPECTED_NUMBERS:  # the option, its value, and which numbers it takes
+            expected = _EXPECTED_NUMBERS[problem["type"]].format(**problem.get("ctx", {}))
+            value, option = str(problem["input"]), max(error.param.opts, key=len)
+            shown = value if value.removeprefix("-").isdecimal() else repr(value)
+            message = f"{option}: is {shown}; give {expected}"
+    command = error.ctx.command_path if error.ctx is not None else "penstock"
+    return f"{message[:1].lower()}{message[1:]} (see {command} --help)"
 
 
 class _Line(logging.Formatter):
@@ -129,25 +123,19 @@ class _Line(logging.Formatter):
         return f"{record.levelname.lower()}: {text}" if record.levelno >= logging.WARNING else text
 
 
-class _Once(logging.Filter):
-    """Each message once: training and evaluation find the same things."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        is_new = text not in self._seen
-        self._seen.add(text)
-        return is_new
-
-
 def show_messages() -> None:
     """Shows what penstock's packages log as lines on stderr, and hides what others warn of their own future."""
+    seen: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        """Each message once: training and evaluation find the same things."""
+        known = len(seen)
+        seen.add(record.getMessage())
+        return len(seen) > known
+
     handler = logging.StreamHandler()
     handler.setFormatter(_Line())
-    handler.addFilter(_Once())
+    handler.addFilter(is_new)
     logger = logging.getLogger("penstock")
     logger.handlers = [handler]
     logger.setLevel(logging.INFO)

@@ -1,6 +1,8 @@
 """Commands that look and report: check, plan, report, schema, doctor; and demo, which `make demo` runs."""
 
 import json
+import logging
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +10,11 @@ import typer
 
 from penstock.cli import options
 from penstock.cli.errors import one_line_errors
+from penstock.config.errors import ConfigError
+
+DEMO_DIR = Path("runs/demo")
+"""The demonstration's own: it is replaced each time, so it is nobody else's."""
+logger = logging.getLogger(__name__)
 
 
 def check(
@@ -25,22 +32,15 @@ def check(
     Of a run file that has only preprocessing, the files are found and the first sample is made.
     """
     with one_line_errors(run_file):
-        paths = {
-            "train_input_path": train_input_path,
-            "eval_input_path": eval_input_path,
-            "model_dir": model_dir,
-            "memory.limit": memory,
-        }
-        run = options.load(run_file, paths, sets, edit_config_json, strict)
+        keys = options.run_keys(train_input_path, eval_input_path, model_dir, memory)
+        run = options.load(run_file, keys, sets, edit_config_json, strict)
+        from penstock.run.check import check as check_run
         from penstock.run.check import check_preparation, is_for_preparation, preview_lines
 
         if is_for_preparation(run):
             print("\n".join(preview_lines(check_preparation(run))))
-            return
-        from penstock.observe.summary import check_summary
-        from penstock.run.check import check as check_run
-
-        print(check_summary(check_run(run)))
+        else:
+            print(check_run(run))
 
 
 def plan(
@@ -55,17 +55,11 @@ def plan(
 ) -> None:
     """Say what each stage of RUN will hold, before it starts; write nothing."""
     with one_line_errors(run_file):
-        paths = {
-            "train_input_path": train_input_path,
-            "eval_input_path": eval_input_path,
-            "model_dir": model_dir,
-            "memory.limit": memory,
-        }
-        run = options.load(run_file, paths, sets, edit_config_json, strict)
-        from penstock.observe.summary import plan_summary
-        from penstock.run.plan import plan as plan_run
+        keys = options.run_keys(train_input_path, eval_input_path, model_dir, memory)
+        run = options.load(run_file, keys, sets, edit_config_json, strict)
+        from penstock.run.training import plan as plan_run
 
-        print(plan_summary(plan_run(run)))
+        print(plan_run(run))
 
 
 def report(
@@ -118,7 +112,25 @@ def demo(
 ) -> None:
     """Generate sample data, train the quickstart, and hold its AUC beside the best attainable one."""
     with one_line_errors():
-        from penstock.observe.summary import demo_summary
-        from penstock.run.demo import run_demo
+        from penstock.observe.summary import training_summary
+        from penstock.prep.sample_data.summary import read_summary
+        from penstock.prep.sample_data.write import write_sample_data
+        from penstock.run.run_file import load_run
+        from penstock.run.train import train
 
-        print(demo_summary(run_demo(run_file, data, rows, plain)))
+        if not run_file.is_file():
+            problem = "is not there; run the demonstration from the folder of the repository"
+            raise ConfigError(f"{run_file} {problem}")
+        if (data / "sample.json").exists():
+            logger.info("1/2  sample data: already in %s", data)
+        else:
+            logger.info("1/2  sample data: %s rows into %s", f"{rows:,}", data)
+            write_sample_data("clicks", rows, data)
+        edits = {"train_input_path": f"{data}/train/*.parquet", "eval_input_path": f"{data}/test/*.parquet"}
+        run = load_run(run_file, {**edits, "model_dir": str(DEMO_DIR)})
+        if (DEMO_DIR / "checkpoints").is_dir() and (DEMO_DIR / "run.yaml").is_file():  # a run of ours
+            shutil.rmtree(DEMO_DIR)
+        logger.info("2/2  training %s", run_file)
+        result = train(run, plain=plain)
+        attainable = read_summary(data).splits["test"].labels["click"].attainable_auc
+        print(training_summary(result, float("nan") if attainable is None else attainable))

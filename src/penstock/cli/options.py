@@ -1,7 +1,7 @@
-"""Options that several commands share, and how they become edits of the run file."""
+"""Options that several commands share."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,17 +36,16 @@ CheckpointPath = Annotated[
 ]
 
 
-def load(
-    run_file: Path,
-    paths: dict[str, str | None],
-    sets: list[str] | None,
-    edit_json: str | None = None,
-    strict: bool = False,
-) -> "RunConfig":
-    """The run file with the changes of the command line: paths first, then edits in the order given."""
-    from penstock.run.run_file import load_run_with_notices, tell
+def run_keys(
+    train: str | None, evaluation: str | None, folder: str | None, memory: str | None
+) -> dict[str, str | None]:
+    """The options that every command on a run has, by the key of the run file that each one sets."""
+    paths = {"train_input_path": train, "eval_input_path": evaluation, "model_dir": folder}
+    return {**paths, "memory.limit": memory}
 
-    given = {path: value for path, value in paths.items() if value is not None}
-    run, notices = load_run_with_notices(run_file, given, sets or [], edit_json, strict)
-    tell(notices)
-    return run
+
+def load(run_file: Path, *arguments: Any) -> "RunConfig":
+    """The run file with the changes of the command line; imported here, so that `--help` answers at once."""
+    from penstock.run.run_file import load_run_of_command
+
+    return load_run_of_command(run_file, *arguments)

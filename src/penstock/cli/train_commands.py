@@ -2,16 +2,13 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from penstock.cli import options
 from penstock.cli.errors import EXIT_STOPPED, fail, one_line_errors
 from penstock.config.errors import ConfigError
-
-if TYPE_CHECKING:
-    from penstock.run.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
 
@@ -80,18 +77,14 @@ def train(
             raise ConfigError(
                 "--ignore_restore_optimizer: is for --continue_train and --new_data; nothing is restored"
             )
-        paths = {
-            "train_input_path": train_input_path,
-            "eval_input_path": eval_input_path,
-            "model_dir": model_dir,
+        keys = options.run_keys(train_input_path, eval_input_path, model_dir, memory) | {
             "train_config.fine_tune_checkpoint": fine_tune_checkpoint,
             "train_config.fine_tune_ckpt_param_map": fine_tune_ckpt_param_map,
-            "memory.limit": memory,
             "data_config.num_workers": None if workers is None else str(workers),
             "train_config.is_profiling": "true" if profile else None,
         }
         try:
-            run = options.load(run_file, paths, sets, edit_config_json, strict)
+            run = options.load(run_file, keys, sets, edit_config_json, strict)
             from penstock.observe.summary import training_summary
             from penstock.run.run_file import write_text_config
             from penstock.run.train import train as train_run
@@ -109,21 +102,14 @@ def train(
         if text_config:
             write_text_config(run)
         print(training_summary(result))
-        if not (result.trained_rows or result.exit_code):
-            _warn_of_the_end(run, stopped_early=result.stopped_because is not None)
         if result.exit_code:
             raise typer.Exit(result.exit_code)
-
-
-def _warn_of_the_end(run: "RunConfig", stopped_early: bool) -> None:
-    """A run that is continued behind its end trains nothing, which looks like a success."""
-    length = "num_epochs" if run.train_config is None or run.train_config.num_steps is None else "num_steps"
-    cause = (
-        "early stopping has ended this run; raise train_config.early_stopping.patience"
-        if stopped_early
-        else f"train_config.{length} is reached; raise it"
-    )
-    logger.warning("nothing was left to train: %s, or give new files with --new_data", cause)
+        if not result.trained_rows:  # a run that is continued behind its end looks like a success
+            by_steps = run.train_config is not None and run.train_config.num_steps is not None
+            cause = f"train_config.{'num_steps' if by_steps else 'num_epochs'} is reached; raise it"
+            if result.stopped_because is not None:
+                cause = "early stopping has ended this run; raise train_config.early_stopping.patience"
+            logger.warning("nothing was left to train: %s, or give new files with --new_data", cause)
 
 
 def train_eval(
@@ -172,8 +158,8 @@ def evaluate(
 ) -> None:
     """Evaluate a checkpoint of RUN: the latest, the best, or a given one."""
     with one_line_errors(run_file):
-        paths = {"eval_input_path": eval_input_path, "model_dir": model_dir, "memory.limit": memory}
-        run = options.load(run_file, paths, sets, edit_config_json)
+        keys = options.run_keys(None, eval_input_path, model_dir, memory)
+        run = options.load(run_file, keys, sets, edit_config_json)
         from penstock.observe.summary import evaluation_summary
         from penstock.run.evaluate import evaluate_checkpoint
 
@@ -206,7 +192,8 @@ def predict(
 ) -> None:
     """Score files with a checkpoint of RUN, in input order."""
     with one_line_errors(run_file):
-        run = options.load(run_file, {"model_dir": model_dir, "memory.limit": memory}, sets, edit_config_json)
+        keys = options.run_keys(None, None, model_dir, memory)
+        run = options.load(run_file, keys, sets, edit_config_json)
         from penstock.observe.summary import prediction_summary
         from penstock.run.predict import PredictionRequest, predict_files
 

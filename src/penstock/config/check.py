@@ -1,15 +1,15 @@
 """Plain data -> every problem it has, in the words of the run file; a section -> what is worth knowing about it.
 
-Two judges look at the data. `key_problems` walks over the keys: unknown keys, one-of groups, refused and empty
+Two judges look at the data. `KeyCheck` walks over the keys: unknown keys, one-of groups, refused and empty
 fields. `value_problems` translates what pydantic says of the values. The first sees all, even where the second
 stops early. `notices` lists fields that are ignored, old, or not available yet.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -20,7 +20,6 @@ from penstock.config.section import Ignored, Later, Legacy, Marker, Refused, Sec
 from penstock.config.shape import (
     AnyShape,
     EnumShape,
-    FieldShape,
     ListShape,
     MapShape,
     ScalarShape,
@@ -48,19 +47,18 @@ _LIMITS = {
 _MAX_SHOWN = 60
 
 
-def key_problems(data: Any, root: type[Section]) -> "KeyCheck":
-    """What is wrong with the keys of the data of a root section."""
-    check = KeyCheck()
-    check.section(data, root, ())
-    return check
-
-
 @dataclass(slots=True)
 class KeyCheck:
     """The problems of the keys, and the paths about which nothing more needs to be reported."""
 
     problems: list[Problem] = field(default_factory=list)
     excused: set[KeyPath] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, data: Any, root: type[Section]) -> Self:
+        check = cls()
+        check.section(data, root, ())
+        return check
 
     def section(self, data: Any, section: type[Section], path: KeyPath) -> None:
         if not isinstance(data, dict):
@@ -77,7 +75,9 @@ class KeyCheck:
                 if isinstance(marker, Refused):
                     self._add((*path, key), f"cannot be used: {marker.reason}")
                     is_explained = True
-            if value is not None or not _can_be_null(known):
+            # null means what leaving the key out means: `num_workers: null` is 'choose for me'.
+            can_be_null = not (known.info.is_required() or isinstance(known.shape, SectionShape))
+            if value is not None or not can_be_null or known.default is not None:
                 self._value(value, known.shape, (*path, key))
             # In a one-of group an empty section counts as set, an empty list or mapping does not.
             is_set = bool(value) if isinstance(known.shape, ListShape | MapShape) else value is not None
@@ -106,50 +106,23 @@ class KeyCheck:
             self.excused.add(path)
         elif isinstance(shape, SectionShape):
             self.section(value, shape.section, path)
-        elif isinstance(shape, ListShape) and isinstance(value, list):
+        elif isinstance(shape, ListShape | AnyShape) and isinstance(value, list):
             for index, item in enumerate(value):
-                self._value(item, shape.item, (*path, index))
-        elif isinstance(shape, MapShape) and isinstance(value, dict):
+                self._value(item, shape.item if isinstance(shape, ListShape) else shape, (*path, index))
+        elif isinstance(shape, MapShape | AnyShape) and isinstance(value, dict):
             for key, item in value.items():
                 self._scalar(key, path)
-                self._value(item, shape.value, (*path, key))
-        elif isinstance(shape, AnyShape):
-            self._free_value(value, path)
-        else:
-            self._scalar(value, path)
-
-    def _free_value(self, value: Any, path: KeyPath) -> None:
-        if isinstance(value, list):
-            for index, item in enumerate(value):
-                self._free_value(item, (*path, index))
-        elif isinstance(value, dict):
-            for key, item in value.items():
-                self._scalar(key, path)
-                self._free_value(item, (*path, key))
+                self._value(item, shape.value if isinstance(shape, MapShape) else shape, (*path, key))
         else:
             self._scalar(value, path)
 
     def _scalar(self, value: Any, path: KeyPath) -> None:
-        """Values that one syntax can hold and another cannot."""
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
             self._add(path, f"is {value}; expected an integer below 2^63")
             self.excused.add(path)
-        elif isinstance(value, str) and not _is_text(value):
+        elif isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             self._add(path, "holds half of a surrogate pair, which is not text")
             self.excused.add(path)
-
-
-def _can_be_null(field: FieldShape) -> bool:
-    """Whether null means what leaving the key out means: `num_workers: null` is 'choose for me'."""
-    return not (field.info.is_required() or isinstance(field.shape, SectionShape)) and field.default is None
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def value_problems(error: ValidationError, root: type[Section]) -> list[Problem]:
@@ -163,7 +136,6 @@ def value_problems(error: ValidationError, root: type[Section]) -> list[Problem]
 
 
 def shown(value: Any) -> str:
-    """A value for a message, in the form of the run file and not too long."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
@@ -243,19 +215,16 @@ class Notices:
 
 def notices(section: Section) -> Notices:
     """Collects the markers of the fields that were really written."""
-    ignored: list[Problem] = []
-    legacy: list[Problem] = []
-    later: list[Problem] = []
-    harmless: list[Problem] = []
+    found: dict[str, list[Problem]] = defaultdict(list)
     for path, marker in _markers(section, ()):
         if isinstance(marker, Ignored):
-            ignored.append(Problem(path, marker.reason))
+            found["ignored"].append(Problem(path, marker.reason))
         elif isinstance(marker, Legacy):
-            legacy.append(Problem(path, marker.new_name))
+            found["legacy"].append(Problem(path, marker.new_name))
         elif isinstance(marker, Later):
-            found = harmless if marker.harmless else later
-            found.append(Problem(path, f"{marker.what} is not available yet"))
-    return Notices(tuple(ignored), tuple(legacy), tuple(later), tuple(harmless))
+            problem = Problem(path, f"{marker.what} is not available yet")
+            found["harmless" if marker.harmless else "later"].append(problem)
+    return Notices(**{kind: tuple(problems) for kind, problems in found.items()})
 
 
 def _markers(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Marker]]:
@@ -268,10 +237,7 @@ def _markers(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Marker]]:
                         yield (*path, key), marker
                 yield from _markers(item, (*path, key))
     elif isinstance(value, list | tuple | dict):
-        items: Iterable[tuple[str | int, Any]] = (
-            value.items() if isinstance(value, dict) else enumerate(value)
-        )
-        for part, item in items:
+        for part, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _markers(item, (*path, part))
 
 

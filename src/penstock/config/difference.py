@@ -12,8 +12,6 @@ NOT_COMPARED = frozenset({"model_dir"})
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One key, and its value in each run; None where a run does not have it."""
-
     key: str
     values: tuple[str | None, ...]
 
@@ -21,44 +19,35 @@ class Difference:
 def differences(configs: Sequence[Mapping[str, Any]]) -> list[Difference]:
     """The keys of which not all values are the same, in the order in which they are first met."""
     flat = [dict(flattened(config)) for config in configs]
-    keys = dict.fromkeys(key for values in flat for key in values)
+    keys = dict.fromkeys(key for values in flat for key in values if key not in NOT_COMPARED)
     found = [Difference(key, tuple(values.get(key) for values in flat)) for key in keys]
-    return [
-        difference
-        for difference in found
-        if len(set(difference.values)) > 1 and difference.key not in NOT_COMPARED
-    ]
+    return [difference for difference in found if len(set(difference.values)) > 1]
 
 
 def flattened(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every value that holds no other, under the path to it."""
     if isinstance(value, Mapping) and value:
         for name, inner in value.items():
             yield from flattened(inner, f"{key}.{name}" if key else str(name))
     elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
         for index, item in enumerate(value):
-            yield from flattened(item, f"{key}[{name_of(item) or index}]")
+            yield from flattened(item, f"{key}[{_name_of(item) or index}]")
     else:
-        yield key, written(value)
+        yield key, _written(value)
 
 
-def name_of(item: Any) -> str | None:
+def _name_of(item: Any) -> str | None:
     """What an item of a list is called: by itself, or by the one section that it holds."""
     if not isinstance(item, Mapping):
         return None
-    for holder in (item, *(inner for inner in item.values() if isinstance(inner, Mapping))):
-        for key in NAMES:
-            if key in holder:
-                return str(holder[key])
-    return None
+    holders = (item, *(inner for inner in item.values() if isinstance(inner, Mapping)))
+    return next((str(holder[key]) for holder in holders for key in NAMES if key in holder), None)
 
 
-def written(value: Any) -> str:
-    """As a run file has it."""
+def _written(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return f"[{', '.join(map(written, value))}]"
+        return f"[{', '.join(map(_written, value))}]"
     return "{}" if value == {} else str(value)
 
 
@@ -79,11 +68,9 @@ def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any], new_data
     found = [each for each in differences([before, now]) if each.key not in passed_over] if before else []
     if not found:
         return None
-    named, num_more = ", ".join(map(_both, found[:MAX_NAMED])), len(found) - MAX_NAMED
+    named, num_more = [], len(found) - MAX_NAMED
+    for difference in found[:MAX_NAMED]:
+        before_value, value = ("not set" if value is None else value for value in difference.values)
+        named.append(f"{difference.key} {before_value} -> {value}")
     more = f" and {num_more:,} more" if num_more > 0 else ""
-    return f"{len(found):,} changed setting{'s' * (len(found) > 1)}: {named}{more}"
-
-
-def _both(difference: Difference) -> str:
-    before, now = ("not set" if value is None else value for value in difference.values)
-    return f"{difference.key} {before} -> {now}"
+    return f"{len(found):,} changed setting{'s' * (len(found) > 1)}: {', '.join(named)}{more}"

@@ -12,7 +12,7 @@ problem is reported once.
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,8 +61,6 @@ class _EditError(Exception):
 
 @dataclass(slots=True)
 class Edited:
-    """The paths that edits set, and the edits that could not be applied."""
-
     problems: list[Problem] = field(default_factory=list)
     paths: set[KeyPath] = field(default_factory=set)
 
@@ -90,8 +88,6 @@ def edit_data(root: type[Section], data: dict[str, Any], edits: Edits) -> Edited
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """Entries of a list of which a field compares with a value."""
-
     steps: tuple["_Step", ...]
     operator: str
     value: str
@@ -102,12 +98,19 @@ _Step = str | int | slice | _Condition
 """A key of a section or map, an index of a list (negative from its end), a range of it, or a condition."""
 
 
-def _split(text: str) -> tuple[str, str]:
-    """PATH=VALUE at the first `=` outside brackets."""
+def _outside_brackets(text: str) -> Iterator[int]:
+    """The offsets of what stands in no bracket, closing brackets among it."""
     depth = 0
     for offset, character in enumerate(text):
         depth += (character == "[") - (character == "]")
-        if character == "=" and depth == 0:
+        if depth == 0:
+            yield offset
+
+
+def _split(text: str) -> tuple[str, str]:
+    """PATH=VALUE at the first `=` outside brackets."""
+    for offset in _outside_brackets(text):
+        if text[offset] == "=":
             return text[:offset].strip(), text[offset + 1 :]
     raise _EditError("is no edit; expected PATH=VALUE")
 
@@ -117,9 +120,11 @@ def _read_steps(text: str) -> tuple[_Step, ...]:
     offset = 0
     while offset < len(text):
         if text[offset] == "[":
-            end = _closing_bracket(text, offset)
-            steps.append(_bracket(text[offset + 1 : end].strip()))
-            offset = end + 1
+            length = next(_outside_brackets(text[offset:]), None)
+            if length is None:
+                raise _EditError("is no path: a bracket is not closed")
+            steps.append(_bracket(text[offset + 1 : offset + length].strip()))
+            offset += length + 1
         else:
             offset += text[offset] == "." and bool(steps)
             match = _KEY.match(text, offset)
@@ -130,15 +135,6 @@ def _read_steps(text: str) -> tuple[_Step, ...]:
     if not steps:
         raise _EditError("is no path: it is empty")
     return tuple(steps)
-
-
-def _closing_bracket(text: str, start: int) -> int:
-    depth = 0
-    for offset in range(start, len(text)):
-        depth += (text[offset] == "[") - (text[offset] == "]")
-        if depth == 0:
-            return offset
-    raise _EditError("is no path: a bracket is not closed")
 
 
 def _bracket(inside: str) -> _Step:
@@ -193,7 +189,6 @@ class _Slot:
         return self.owner is None or fields_of(self.owner)[str(self.key)].default is not None
 
     def put(self, value: Any) -> None:
-        """Sets the value; other members of its one-of group go."""
         for other in self.rivals():
             self.holder.pop(other, None)
         self.holder[self.key] = value

@@ -38,7 +38,15 @@ def format_path(path: KeyPath | str) -> str:
 
 
 class PenstockError(Exception):
-    """A problem that the user can fix; its text says what, where, and what to do."""
+    """A problem that the user can fix; its text says what, where, and what to do.
+
+    `settings` are the settings of a run file that the text names: who has other words for them, as a Dataset has its
+    arguments, puts these in their place.
+    """
+
+    def __init__(self, text: str = "", *settings: str) -> None:
+        super().__init__(text)
+        self.settings = settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +72,17 @@ class ConfigError(PenstockError):
         self.source = source
         prefix = f"{source}: " if source else ""
         if len(self.problems) == 1:
-            super().__init__(f"{prefix}{self.problems[0]}")
+            text = f"{prefix}{self.problems[0]}"
         else:
             lines = "\n".join(f"  {problem}" for problem in self.problems)
-            super().__init__(f"{prefix}{len(self.problems)} problems:\n{lines}")
+            text = f"{prefix}{len(self.problems)} problems:\n{lines}"
+        super().__init__(text, *(format_path(problem.path) for problem in self.problems))
 
     @classmethod
-    def at(cls, path: str, message: str) -> Self:
-        return cls([Problem(path, message)])
+    def at(cls, path: str, message: str, *settings: str) -> Self:
+        error = cls([Problem(path, message)])
+        error.settings += settings
+        return error
 
 
 class DataError(PenstockError):
@@ -81,7 +92,7 @@ class DataError(PenstockError):
     def at(
         cls,
         problem: str,
-        *,
+        *settings: str,
         file: str | None = None,
         row: int | None = None,
         column: str | None = None,
@@ -94,7 +105,8 @@ class DataError(PenstockError):
             None if column is None else f"column '{column}'",
         ]
         subject = "" if value is None else f"value {value!r} "
-        return cls(": ".join([part for part in where if part is not None] + [f"{subject}{problem}"]))
+        text = ": ".join([part for part in where if part is not None] + [f"{subject}{problem}"])
+        return cls(text, *settings)
 
 
 class BudgetExceeded(PenstockError):

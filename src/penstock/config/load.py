@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar, cast
 
 from pydantic import ValidationError
 
-from penstock.config.check import Notices, key_problems, notices, shown, value_problems
+from penstock.config.check import KeyCheck, Notices, notices, shown, value_problems
 from penstock.config.edits import Edits, edit_data
 from penstock.config.errors import ConfigError, KeyPath, Problem, format_path
 from penstock.config.nearest import nearest_name
@@ -21,8 +22,6 @@ S = TypeVar("S", bound=Section)
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[S]):
-    """A checked section and what its fields report about themselves."""
-
     section: S
     notices: Notices
 
@@ -48,7 +47,6 @@ def parse_section(
     edits: Edits = (),
     strict: bool = False,
 ) -> Loaded[S]:
-    """Reads the text of a run file in the syntax 'yaml', 'json' or 'text'."""
     parsed = read(text, syntax, root)
     if not parsed.readable:
         raise ConfigError(_sorted(parsed.problems), source)
@@ -67,7 +65,7 @@ def apply_edits(section: S, edits: Edits) -> S:
 
 def _checked(root: type[S], parsed: Parsed, edits: Edits, strict: bool, source: str | None) -> Loaded[S]:
     edited = edit_data(root, parsed.data, edits)
-    keys = key_problems(parsed.data, root)
+    keys = KeyCheck.of(parsed.data, root)
     found = [problem for problem in keys.problems if problem.path not in parsed.broken]
     section, reported = None, Notices()
     try:
@@ -103,7 +101,14 @@ def _read_file(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"there is no such file{_similar(path)}", str(path)) from None
+        names: dict[str, str] = {}
+        with suppress(OSError):
+            names = {
+                each.stem: each.name for each in path.parent.iterdir() if each.suffix in SYNTAX_OF_SUFFIX
+            }
+        near = nearest_name(path.stem, names)
+        guess = f"; did you mean '{names[near]}'?" if near else ""
+        raise ConfigError(f"there is no such file{guess}", str(path)) from None
     except IsADirectoryError:
         raise ConfigError("is a directory; expected a run file", str(path)) from None
     except UnicodeDecodeError as error:
@@ -113,15 +118,3 @@ def _read_file(path: Path) -> str:
     if not text.strip():
         raise ConfigError("is empty", str(path))
     return text
-
-
-def _similar(path: Path) -> str:
-    """The name in the same folder that the user may have meant."""
-    try:
-        names = {
-            entry.stem: entry.name for entry in path.parent.iterdir() if entry.suffix in SYNTAX_OF_SUFFIX
-        }
-    except OSError:
-        return ""
-    near = nearest_name(path.stem, names)
-    return f"; did you mean '{names[near]}'?" if near else ""

@@ -40,8 +40,6 @@ class Registry(Generic[T]):
         self._parts: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[P], P]:
-        """A decorator that puts a component under a name. A name is given once."""
-
         def remember(part: P) -> P:
             known = self._parts.get(name)
             if known is not None and known is not part:
@@ -52,7 +50,6 @@ class Registry(Generic[T]):
         return remember
 
     def get(self, name: str) -> T:
-        """The component of this name, or the one at this dotted path ("package.module:attribute")."""
         if name not in self._parts:
             self._parts[name] = self._resolve(name)
         return self._parts[name]
@@ -108,16 +105,18 @@ def result_name(key: str, section: object) -> str:
     return section.result_name if isinstance(section, NamedPart) else key
 
 
+def _refused(kind: str, section: CustomPart, problem: str) -> ConfigError:
+    return ConfigError(f"custom_{kind} '{section.place}': {problem}")
+
+
 def find_part(kind: str, section: CustomPart) -> Callable[..., Any]:
     """What stands at the place of a section; `kind` is one of `GROUPS`."""
     group = GROUPS[kind]
     known = {entry.name: entry.value for entry in entry_points(group=group)}
     if ":" not in section.place and section.place not in known:
         names = ", ".join(sorted(known)) or "none"
-        raise ConfigError(
-            f"custom_{kind} '{section.place}': is no entry point of the group {group} (there: {names}); "
-            'a place is written "package.module:attribute"'
-        )
+        cure = 'a place is written "package.module:attribute"'
+        raise _refused(kind, section, f"is no entry point of the group {group} (there: {names}); {cure}")
     registry: Registry[Any] = Registry(f"custom_{kind}", known)
     try:
         part = registry.get(section.place)
@@ -126,33 +125,24 @@ def find_part(kind: str, section: CustomPart) -> Callable[..., Any]:
             raise
         raise ConfigError(f"{error}; is its folder on PYTHONPATH?") from error
     except Exception as error:  # a module of somebody else may fail in any way
-        raise ConfigError(
-            f"custom_{kind} '{section.place}': cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+        raise _refused(kind, section, f"cannot be imported: {type(error).__name__}: {error}") from error
     if not callable(part):
-        raise ConfigError(
-            f"custom_{kind} '{section.place}': is {part!r}; name a class or function that makes the {kind}"
-        )
+        raise _refused(kind, section, f"is {part!r}; name a class or function that makes the {kind}")
     return cast(Callable[..., Any], part)
 
 
 def make_part(kind: str, section: CustomPart, *given: Any, **also: Any) -> Any:
-    """The component that the section describes: what stands at its place, called with its options."""
     part = find_part(kind, section)
     try:
         return part(*given, **also, **section.options)
     except Exception as error:
-        raise ConfigError(
-            f"custom_{kind} '{section.place}': cannot be made with its options: {error_text(error)}"
-        ) from error
+        raise _refused(kind, section, f"cannot be made with its options: {error_text(error)}") from error
 
 
 def require_call(kind: str, section: CustomPart, function: Any, arguments: str) -> None:
     """Refuses what cannot be called with `arguments`, which names them, such as "(base, completed)"."""
     if not callable(function):
-        raise ConfigError(
-            f"custom_{kind} '{section.place}': gives {function!r}; it must give a function of {arguments}"
-        )
+        raise _refused(kind, section, f"gives {function!r}; it must give a function of {arguments}")
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # a callable of C, which has no signature
@@ -160,9 +150,8 @@ def require_call(kind: str, section: CustomPart, function: Any, arguments: str) 
     try:
         signature.bind(*arguments.split(","))
     except TypeError as error:
-        raise ConfigError(
-            f"custom_{kind} '{section.place}': takes {signature}, but is called with {arguments}: {error}"
-        ) from error
+        problem = f"takes {signature}, but is called with {arguments}: {error}"
+        raise _refused(kind, section, problem) from error
 
 
 def error_text(error: Exception) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from penstock.config.section import Ignored, Later, Legacy, Marker, Refused, Section
+from penstock.config.section import Ignored, Legacy, Refused, Section
 from penstock.config.shape import fields_of
 
 
@@ -44,35 +44,19 @@ class _Generator(GenerateJsonSchema):
 def _describe(result: JsonSchemaValue, section: type[Section]) -> None:
     fields = fields_of(section)
     keys = {field.name: key for key, field in fields.items()}
-    groups = [
-        _one_of(section, group, [keys[name] for name in names]) for group, names in section.one_of.items()
-    ]
-    if groups:
-        result["allOf"] = groups
+    for group, names in section.one_of.items():
+        members = [{"required": [keys[name]]} for name in names]
+        none = [] if group in section.required_one_of else [{"not": {"anyOf": members}}]
+        choice = {"description": f"one of: {group}", "oneOf": [*members, *none]}
+        result.setdefault("allOf", []).append(choice)
     docs = field_docs(section)
     for key, field in fields.items():
         note = result["properties"][key]
-        texts = [docs.get(field.name), *(_words(marker) for marker in field.markers)]
+        texts = [docs.get(field.name) or field.info.description, *(marker.note for marker in field.markers)]
         if any(texts):
             note["description"] = " ".join(filter(None, texts))
         if any(isinstance(marker, Ignored | Legacy | Refused) for marker in field.markers):
             note["deprecated"] = True
-
-
-def _one_of(section: type[Section], group: str, keys: list[str]) -> dict[str, Any]:
-    """Exactly one of the keys, or none of them where the group is not required."""
-    choices: list[dict[str, Any]] = [{"required": [key]} for key in keys]
-    if group not in section.required_one_of:
-        choices.append({"not": {"anyOf": [{"required": [key]} for key in keys]}})
-    return {"description": f"one of: {group}", "oneOf": choices}
-
-
-def _words(marker: Marker) -> str:
-    if isinstance(marker, Later):
-        return f"Not available yet: {marker.what}."
-    if isinstance(marker, Legacy):
-        return f"Old name; use {marker.new_name} instead."
-    return f"{'Ignored' if isinstance(marker, Ignored) else 'Cannot be used'}: {marker.reason}."
 
 
 @cache

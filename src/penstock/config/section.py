@@ -8,9 +8,10 @@ A marker stands in `Annotated` and takes effect only when a run file really writ
     fg_encoded: Annotated[bool, Legacy("fg_mode")] = True
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +21,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     ValidationError,
+    create_model,
     model_validator,
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
@@ -53,7 +55,6 @@ class Section(BaseModel):
     """The groups of `one_of` of which exactly one must be set."""
 
     def chosen(self, group: str) -> tuple[str, Any] | None:
-        """The member of a one-of group that is set, with its name."""
         for name in self.one_of[group]:
             if name in self.model_fields_set and (value := getattr(self, name)) is not None:
                 return name, value
@@ -76,7 +77,6 @@ class Section(BaseModel):
 
 
 def group_problems(section: type[Section], written: Set[str]) -> list[tuple[str, str]]:
-    """The one-of groups that are wrong when these fields are set, each with what is wrong."""
     problems = []
     for group, members in section.one_of.items():
         present = [name for name in members if name in written]
@@ -132,6 +132,7 @@ class Ignored:
     """The field is accepted and has no effect; it is listed once, and is an error in strict mode."""
 
     reason: str
+    note = property(lambda self: f"Ignored: {self.reason}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ class Later:
     what: str
     harmless: bool = False
     values: tuple[str, ...] = ()
+    note = property(lambda self: f"Not available yet: {self.what}.")
 
     def is_asked_for(self, value: object, default: object) -> bool:
         return value in self.values if self.values else value != default
@@ -156,6 +158,7 @@ class Refused:
     """Writing the field is an error."""
 
     reason: str
+    note = property(lambda self: f"Cannot be used: {self.reason}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +166,40 @@ class Legacy:
     """The field works, with a warning that names the key to use instead."""
 
     new_name: str
+    note = property(lambda self: f"Old name; use {self.new_name} instead.")
 
 
 Marker = Ignored | Later | Refused | Legacy
+
+AnySection = TypeVar("AnySection", bound=Section)
+
+
+def one_of(
+    group: str,
+    kinds: Mapping[str, type[Section]],
+    markers: Mapping[str, Marker] = MappingProxyType({}),
+    outside: Collection[str] = (),
+) -> Callable[[type[AnySection]], type[AnySection]]:
+    """Decorates a section that holds one of several others: a field for each name, exactly one of which is written.
+
+    Names `outside` the group are fields that are refused, and are not offered where a choice is missing.
+    """
+
+    def add(section: type[AnySection]) -> type[AnySection]:
+        fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
+        fields |= {name: (Annotated[kinds[name] | None, marker], None) for name, marker in markers.items()}
+        made: type[AnySection] = create_model(
+            section.__name__,
+            __base__=section,
+            __module__=section.__module__,
+            __doc__=section.__doc__,
+            **fields,
+        )
+        made.one_of = {group: tuple(name for name in kinds if name not in outside), **section.one_of}
+        made.required_one_of = (group, *section.required_one_of)
+        return made
+
+    return add
 
 
 # --- Types of values that many sections share ----------------------------------------------------------------

@@ -35,15 +35,11 @@ class EnumShape:
 
 @dataclass(frozen=True, slots=True)
 class SizeShape:
-    """A number of bytes, or a string such as 64MiB."""
-
     words = "a size such as 64MiB"
 
 
 @dataclass(frozen=True, slots=True)
 class UnionShape:
-    """One value of several kinds, such as a number or a name."""
-
     members: tuple["Shape", ...]
     words = property(lambda self: " or ".join(member.words for member in self.members))
 
@@ -61,8 +57,6 @@ class ListShape:
 
 @dataclass(frozen=True, slots=True)
 class MapShape:
-    """Values of one shape by string keys."""
-
     value: "Shape"
     words = "a mapping"
 
@@ -88,13 +82,11 @@ class FieldShape:
 
     @property
     def default(self) -> Any:
-        """The value when the file does not write the field; None when it must."""
         return None if self.info.is_required() else self.info.get_default(call_default_factory=True)
 
 
 @cache
 def fields_of(section: type[Section]) -> Mapping[str, FieldShape]:
-    """The fields of a section by the keys that a run file uses."""
     fields = (_field(name, info) for name, info in section.model_fields.items())
     return {field.key: field for field in fields}
 

@@ -27,7 +27,6 @@ _PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
 def parse_size(text: str) -> int:
-    """The number of bytes that a string such as '4GiB', '10 MB' or '4096' means."""
     match = _PATTERN.fullmatch(text)
     unit = _UNITS.get((match[2] or "B").upper()) if match else None
     if match is None or unit is None:
@@ -46,7 +45,6 @@ def format_size(num_bytes: int) -> str:
 
 
 def exact_size(num_bytes: int) -> int | str:
-    """A size for run files: with a unit where the size is a whole number of it, never rounded."""
     for name, unit in _BINARY:
         if num_bytes and num_bytes % unit == 0:
             return f"{num_bytes // unit}{name}"

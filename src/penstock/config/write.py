@@ -1,6 +1,5 @@
-"""A section -> a run file, in each of the three syntaxes. Reading it back gives an equal section."""
+"""A section -> a run file, in YAML or text format. Reading it back gives an equal section."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any
@@ -26,7 +25,13 @@ from penstock.config.syntax.yaml_syntax import resolve_plain
 _ODD_LINE_BREAKS = {"\r", "\x85", "\u2028", "\u2029"}
 """Characters that YAML folds into a space unless they are escaped, which only double quotes do."""
 
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPES = {chr(code): f"\\x{code:02x}" for code in (*range(32), 127)} | {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
 
 
 def section_data(section: Section, *, full: bool = False) -> dict[str, Any]:
@@ -61,18 +66,11 @@ def _plain_value(value: Any, shape: Shape, full: bool) -> Any:
 
 
 def dump_yaml(section: Section, *, full: bool = False) -> str:
-    """YAML of the written fields, or of the whole configuration in effect."""
     data = section_data(section, full=full)
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
 
 
-def dump_json(section: Section, *, full: bool = False) -> str:
-    """JSON of the written fields, or of the whole configuration in effect."""
-    return json.dumps(section_data(section, full=full), indent=2, ensure_ascii=False) + "\n"
-
-
 def dump_text(section: Section, *, full: bool = False) -> str:
-    """Protobuf text format of the written fields, or of the whole configuration in effect."""
     lines = _section_lines(section_data(section, full=full), type(section))
     return "".join(f"{line}\n" for line in lines)
 
@@ -174,8 +172,4 @@ def _scalar(value: Any, shape: Shape) -> str:
 
 
 def _quoted(text: str) -> str:
-    return '"' + "".join(_ESCAPES.get(character) or _visible(character) for character in text) + '"'
-
-
-def _visible(character: str) -> str:
-    return f"\\x{ord(character):02x}" if character < " " or character == "\x7f" else character
+    return '"' + "".join(_ESCAPES.get(character, character) for character in text) + '"'

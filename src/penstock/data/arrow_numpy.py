@@ -11,7 +11,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers.stream import ROW_COLUMN, file_and_row
 
 Int64Array: TypeAlias = NDArray[np.int64]
 
@@ -59,7 +59,6 @@ class Ragged:
         return (self[row] for row in range(len(self)))
 
     def tolist(self) -> list[Any]:
-        """Plain Python lists, for looking."""
         return [values.tolist() for values in self]
 
     def padded(self, width: int | None = None, fill: Any = 0) -> NDArray[Any]:
@@ -102,8 +101,7 @@ class Origin:
         return np.asarray(self.record_batch.column(ROW_COLUMN))
 
     def of_row(self, row: int) -> tuple[str, int]:
-        file_index, row_in_file = locate(int(self.row_ids[row]))
-        return self.file_paths[file_index], row_in_file
+        return file_and_row(self.row_ids[row], self.file_paths)
 
     def describe(self, row: int) -> str:
         file, row_in_file = self.of_row(row)
@@ -135,34 +133,27 @@ def columns_of(batch: pa.RecordBatch, origin: Origin, shapes: Mapping[str, tuple
 
     `shapes` are those of a row where it has more than one axis at its source.
     """
-    columns = {
-        name: _column(name, array, origin)
-        for name, array in zip(batch.schema.names, batch.columns, strict=True)
-    }
-    for name in shapes.keys() & columns.keys():
-        if isinstance(column := columns[name], np.ndarray):
-            columns[name] = column.reshape(len(column), *shapes[name])
+    columns: Columns = {}
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column = _converted(array)
+        except HasNulls as error:
+            file, row = origin.of_row(error.row)
+            problem = (
+                f"has no value, and {leaf_type(array.type)} has none that says so; "
+                f"say what to take: .fill_nulls({name}=...)"
+            )
+            raise DataError.at(problem, file=file, row=row, column=name) from None
+        except NotAnArray:
+            problem = (
+                f"is of type {array.type}, which is no array; leave it out with .columns([...]), or read it "
+                "with .to_arrow()"
+            )
+            raise DataError.at(problem, column=name) from None
+        if name in shapes and isinstance(column, np.ndarray):
+            column = column.reshape(len(column), *shapes[name])
+        columns[name] = column
     return columns
-
-
-def _column(name: str, array: ArrowArray, origin: Origin) -> Column:
-    try:
-        return _converted(array)
-    except HasNulls as error:
-        file, row = origin.of_row(error.row)
-        raise DataError.at(
-            f"has no value, and {leaf_type(array.type)} has none that says so; "
-            f"say what to take: .fill_nulls({name}=...)",
-            file=file,
-            row=row,
-            column=name,
-        ) from None
-    except NotAnArray:
-        raise DataError.at(
-            f"is of type {array.type}, which is no array; leave it out with .columns([...]), or read it "
-            "with .to_arrow()",
-            column=name,
-        ) from None
 
 
 def _converted(array: ArrowArray) -> Column:
@@ -211,11 +202,8 @@ def _fixed_lists(array: ArrowArray) -> Column:
     if isinstance(converted, Ragged):
         raise NotAnArray
     rows = converted.reshape(len(array), size, *converted.shape[1:])
-    return _without_values(array, rows) if array.null_count else rows
-
-
-def _without_values(array: ArrowArray, rows: NDArray[Any]) -> NDArray[Any]:
-    """NaN, NaT or None in the rows that are null."""
+    if not array.null_count:
+        return rows
     no_value = {"f": np.nan, "M": np.datetime64("NaT"), "O": None}
     if rows.dtype.kind not in no_value:
         raise HasNulls(first_null(array))
@@ -225,7 +213,6 @@ def _without_values(array: ArrowArray, rows: NDArray[Any]) -> NDArray[Any]:
 
 
 def first_null(array: ArrowArray) -> int:
-    """The first row that is null."""
     return int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
 
 
@@ -255,7 +242,6 @@ def _filled(array: ArrowArray, value: Any) -> ArrowArray:
 
 
 def leaf_type(kind: Any) -> Any:
-    """The type of the values inside lists, however deep."""
     while pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
         kind = kind.value_type
     return kind.value_type if pt.is_dictionary(kind) else kind
@@ -263,29 +249,21 @@ def leaf_type(kind: Any) -> Any:
 
 def record_batch_of(columns: Columns) -> pa.RecordBatch:
     """The columns of a batch; more dimensions become lists of a fixed size, `Ragged` becomes lists."""
-    arrays = [_numpy_to_arrow_column(name, column) for name, column in columns.items()]
+    arrays = []
+    for name, column in columns.items():
+        try:
+            arrays.append(_array(column))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise DataError(f"map: column '{name}' cannot be given out as Arrow: {error}") from error
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
-
-
-def _numpy_to_arrow_column(name: str, column: Column) -> Any:
-    try:
-        return _array(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"map: column '{name}' cannot be given out as Arrow: {error}") from error
 
 
 def _array(column: Column) -> Any:
     if isinstance(column, Ragged):
         offsets: Any = pa.array(column.offsets)
         return pa.LargeListArray.from_arrays(offsets, _array(column.values))
-    if column.ndim > 1:
-        return _numpy_to_arrow_fixed_lists(column)
-    return pa.array(column)
-
-
-def _numpy_to_arrow_fixed_lists(array: NDArray[Any]) -> Any:
-    values: Any = pa.array(np.ascontiguousarray(array).reshape(-1))
-    for size in reversed(array.shape[1:]):
+    values: Any = pa.array(np.ascontiguousarray(column).reshape(-1) if column.ndim > 1 else column)
+    for size in reversed(column.shape[1:]):
         values = pa.FixedSizeListArray.from_arrays(values, size)
     return values
 

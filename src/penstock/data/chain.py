@@ -5,40 +5,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.config.sizes import format_size
-from penstock.data.arguments import count_argument, flag_argument, kind_of, number_argument, own_words
+from penstock.data.arguments import (
+    flag_argument,
+    kind_of,
+    number_argument,
+    require,
+    whole_argument,
+)
 from penstock.data.cut import CostCut, CostRules, RowCut
 from penstock.data.map_rows import MapStep
 from penstock.data.memory_plan import StageShares
 from penstock.data.prefetch import ReadAhead
 from penstock.data.quality import ShuffleQuality
-from penstock.data.row_cost import (
-    FUNCTIONS,
-    ColumnCost,
-    CostOf,
-    LengthCost,
-    cost_of_expression,
-)
+from penstock.data.row_cost import FUNCTIONS, ColumnCost, CostOf, cost_of_expression
 from penstock.data.sections import Oversize
 from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.data.sources import Source
 from penstock.data.stage import QuarantineFilter, TakeRows
-from penstock.readers.blocks import Shard
 from penstock.readers.columns import is_list
+from penstock.readers.order import Shard
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ScannedFiles
 from penstock.readers.stream import RecordStream
-from penstock.readers.survey import Survey
 
 
 @dataclass(frozen=True, slots=True)
 class Shuffling:
-    """Rows are drawn from a buffer of so many bytes."""
-
     buffer_bytes: int
     seed: int
     num_rows: int | None = None
@@ -48,8 +44,6 @@ class Shuffling:
 
 @dataclass(frozen=True, slots=True)
 class ByRows:
-    """Batches of a number of rows."""
-
     num_rows: int
     drop_remainder: bool = False
 
@@ -60,8 +54,6 @@ class ByRows:
 
 @dataclass(frozen=True, slots=True)
 class ByCost:
-    """Batches whose rows cost no more than a limit together."""
-
     cost: CostOf
     rules: CostRules
 
@@ -95,16 +87,15 @@ class Chain:
     prefetch_bytes: int | None = None
     memory_bytes: int | None = None
 
-    def survey(self) -> Survey:
+    def scan(self) -> ScannedFiles:
         """The rows and columns that are read: those that are given out, and those that tell the cost."""
         wanted = self.columns
         if wanted is not None and isinstance(self.cut, ByCost):
             wanted = tuple(dict.fromkeys([*wanted, *self.cut.cost.columns]))
-        return self.source.survey(wanted, self.first_rows)
+        return self.source.scan(wanted, self.first_rows)
 
     def names(self) -> list[str]:
-        """The columns that are given out, or that the first map gets."""
-        return list(self.columns) if self.columns is not None else self.source.survey().columns.names
+        return list(self.columns) if self.columns is not None else self.source.scan().columns.names
 
     def shuffle_rows(self) -> int:
         """How many rows the shuffle buffer holds: its bytes over the bytes of a row; 0 without a shuffle."""
@@ -112,34 +103,34 @@ class Chain:
             return 0
         if self.shuffling.num_rows is not None:
             return self.shuffling.num_rows
-        survey = self.survey()
-        num_rows = self.shuffling.buffer_bytes // survey.row_bytes
-        if num_rows < 2 <= survey.num_rows:
+        scanned = self.scan()
+        num_rows = self.shuffling.buffer_bytes // scanned.row_bytes
+        if num_rows < 2 <= scanned.num_rows:
             raise ConfigError.at(
                 "shuffle",
                 f"a buffer of {format_size(self.shuffling.buffer_bytes)} holds no two rows of {self.source.name}; "
-                f"a row takes {format_size(survey.row_bytes)}, and the buffer is in bytes",
+                f"a row takes {format_size(scanned.row_bytes)}, and the buffer is in bytes",
             )
-        return max(1, min(num_rows, survey.num_rows))
+        return max(1, min(num_rows, scanned.num_rows))
 
 
 def open_rows(
     chain: Chain,
     shares: StageShares,
     *,
-    survey: Survey | None = None,
+    scanned: ScannedFiles | None = None,
     as_views: bool = False,
     quality: ShuffleQuality | None = None,
     quarantine: Quarantine | None = None,
 ) -> RecordStream:
     """The record batches of an epoch: read, shuffled, cut.
 
-    `survey` is another look at the chain's rows, of fewer columns. `as_views` is for a consumer that lets go of a
+    `scanned` is another look at the chain's rows, of fewer columns. `as_views` is for a consumer that lets go of a
     batch before it takes the next. `quality` measures how well rows are mixed; rows in `quarantine` are left out.
     """
-    survey, shuffling, cut = survey or chain.survey(), chain.shuffling, chain.cut or UNCUT
+    scanned, shuffling, cut = scanned or chain.scan(), chain.shuffling, chain.cut or UNCUT
     seed = None if shuffling is None else shuffling.seed
-    stream: RecordStream = read_blocks(survey, shares.reader, seed, chain.shard or Shard())
+    stream: RecordStream = BlockStream(scanned, shares.reader, seed, chain.shard or Shard())
     if shares.read_ahead is not None:
         stream = ReadAhead(stream, shares.read_ahead)
     if shuffling is not None:
@@ -158,100 +149,98 @@ def open_rows(
     if isinstance(cut, ByRows):
         stream = RowCut(stream, cut.num_rows, cut.drop_remainder)
     else:
-        paths = [file.path for file in survey.files]
+        paths = [file.path for file in scanned.files]
         stream = CostCut(stream, cut.cost, cut.rules, paths, shares.cut)
     return stream if quarantine is None else QuarantineFilter(stream, quarantine)
 
 
-def row_cut(rows: Any, drop_remainder: Any, of_cost: Mapping[str, Any]) -> ByRows:
-    """Batches of a number of rows; what only counts with a cost must not be given."""
-    for name, value in of_cost.items():
-        if value is not None:
-            raise ConfigError.at(
-                "batch", f"{name} counts only with cost=, the column that tells what a row costs"
-            )
-    return ByRows(
-        count_argument("batch", rows, "give the number of rows, at least one, or cost= and limit="),
-        flag_argument("batch", "drop_remainder", drop_remainder),
-    )
-
-
-def cost_cut(
-    cost: CostOf, limit: Any, oversize: Any, max_rows: Any, null_cost: Any, drop_remainder: Any
-) -> ByCost:
-    """Batches that cost no more than a limit."""
-    if limit is None or not math.isfinite(number_argument("batch", "limit", limit)):
+def cut_of(
+    source: Source,
+    rows: Any,
+    drop_remainder: Any,
+    *,
+    cost: Any,
+    limit: Any,
+    oversize: Any,
+    max_rows: Any,
+    null_cost: Any,
+) -> ByRows | ByCost:
+    """How `.batch` cuts; its arguments are checked here."""
+    drop_remainder = flag_argument("batch", "drop_remainder", drop_remainder)
+    if cost is None:
+        of_cost = {"limit": limit, "oversize": oversize, "max_rows": max_rows, "null_cost": null_cost}
+        for name, value in of_cost.items():
+            advice = f"{name} counts only with cost=, the column that tells what a row costs"
+            require(value in (None, Oversize.alone), "batch", advice)
+        advice = "give the number of rows, at least one, or cost= and limit="
+        return ByRows(whole_argument("batch", rows, advice), drop_remainder)
+    advice = "rows and cost say different things; give max_rows to bound the rows too"
+    require(rows is None, "batch", advice)
+    found = _cost_of(cost, source)
+    if limit is None or not math.isfinite(limit := number_argument("batch", "limit", limit)):
         raise ConfigError.at("batch", f"limit is {limit}; say what a batch may cost at most")
-    if oversize not in list(Oversize):
-        raise ConfigError.at("batch", f"oversize is {oversize!r}; {hint(str(oversize), list(Oversize))}")
+    known = list(Oversize)
+    require(oversize in known, "batch", f"oversize is {oversize!r}; {hint(str(oversize), known)}")
     if max_rows is not None:
-        max_rows = count_argument("batch", max_rows, "max_rows is a number of rows, at least one")
-    if null_cost is not None and isinstance(cost, LengthCost):
-        raise ConfigError.at(
-            "batch", "null_cost counts only with a column of costs; no length is ever missing"
-        )
+        max_rows = whole_argument("batch", max_rows, "max_rows is a number of rows, at least one")
     if null_cost is not None:
+        advice = "null_cost counts only with a column of costs; no length is ever missing"
+        require(isinstance(found, ColumnCost), "batch", advice)
         null_cost = number_argument("batch", "null_cost", null_cost)
-    rules = (number_argument("batch", "limit", limit), max_rows, Oversize(oversize), null_cost)
     try:
-        checked = CostRules(*rules, flag_argument("batch", "drop_remainder", drop_remainder))
+        return ByCost(found, CostRules(limit, max_rows, Oversize(oversize), null_cost, drop_remainder))
     except ValueError as error:
         raise ConfigError.at("batch", str(error)) from error
-    return ByCost(cost, checked)
 
 
-def cost_of(cost: Any, source: Source) -> CostOf:
+def _cost_of(cost: Any, source: Source) -> CostOf:
     """What a row costs: the number in a column, or an expression over lengths, as a run file may write it."""
     if not isinstance(cost, str):
-        raise ConfigError.at("batch", f"cost is {kind_of(cost)}; give {_COSTS}")
-    schema = source.survey().columns
-    with own_words():
-        is_column = cost in schema.names or "(" not in cost
+        calls = " or ".join(f"{name}(column, ...)" for name in FUNCTIONS)
+        raise ConfigError.at("batch", f"cost is {kind_of(cost)}; give the name of a column, or {calls}")
+    schema = source.scan().columns
+    is_column = cost in schema.names or "(" not in cost
+    try:
         found = ColumnCost(cost) if is_column else cost_of_expression(cost)
+    except ValueError as error:
+        raise ConfigError.at("batch", str(error)) from error
     for name in found.columns:
         if name not in schema.names:
             raise source.no_column(name)
     try:
         found.check(schema)
     except DataError as error:
-        advice = _advice(found, schema, source) if isinstance(found, ColumnCost) else ""
+        advice = source.advice_on_text(cost) if is_column else ""
+        if is_column and is_list(schema.field(cost).type):
+            advice = f"; for the length of its lists write cost='sum_of_lengths({cost})'"
         raise DataError(f"{source.name}: {error}{advice}") from error
     return found
-
-
-def _advice(cost: ColumnCost, schema: pa.Schema, source: Source) -> str:
-    if is_list(schema.field(cost.column).type):
-        return f"; for the length of its lists write cost='sum_of_lengths({cost.column})'"
-    return source.advice_on_text(cost.column)
-
-
-_COSTS = f"the name of a column, or {' or '.join(f'{name}(column, ...)' for name in FUNCTIONS)}"
 
 
 def describe(chain: Chain) -> str:
     """What was said of a source, in the order in which rows pass it; nothing that only a look at the data tells."""
     shard, shuffling, cut, num_maps = chain.shard, chain.shuffling, chain.cut, len(chain.maps)
-    epochs = "epochs without end" if chain.epochs is None else f"{chain.epochs} epochs"
+    parts = [chain.source.name]
 
-    def with_number(text: str, number: int | None) -> str | None:
-        return None if number is None else text.format(number)
+    def add(text: str, value: Any) -> None:
+        if value is not None:
+            parts.append(text.format(value))
 
-    parts = [
-        chain.source.name,
-        None if chain.columns is None else f"columns {', '.join(chain.columns)}",
-        with_number("the first {:,} rows", chain.first_rows),
-        None if shard is None else f"shard {shard.index} of {shard.count}",
-        None
-        if shuffling is None
-        else f"shuffled in {format_size(shuffling.buffer_bytes)} with seed {shuffling.seed}",
-        with_number("{:,} rows of each epoch", chain.take_rows),
-        with_number("batches of {:,} rows", cut.num_rows if isinstance(cut, ByRows) else None),
-        f"batches of {cut.cost.name} up to {cut.rules.limit:g}" if isinstance(cut, ByCost) else None,
-        "mapped" if num_maps == 1 else with_number("mapped {} times", num_maps or None),
-        with_number("{:,} batches of each epoch", chain.take_batches),
-        None if chain.epochs == 1 else epochs,
-        with_number("{:,} in all", chain.take_in_all),
-        None if chain.prefetch_bytes is None else f"prefetched in {format_size(chain.prefetch_bytes)}",
-        None if chain.memory_bytes is None else f"inside {format_size(chain.memory_bytes)}",
-    ]
-    return f"Dataset({'; '.join(part for part in parts if part is not None)})"
+    add("columns {}", None if chain.columns is None else ", ".join(chain.columns))
+    add("the first {:,} rows", chain.first_rows)
+    add("shard {0.index} of {0.count}", shard)
+    if shuffling is not None:
+        parts.append(f"shuffled in {format_size(shuffling.buffer_bytes)} with seed {shuffling.seed}")
+    add("{:,} rows of each epoch", chain.take_rows)
+    if isinstance(cut, ByRows):
+        parts.append(f"batches of {cut.num_rows:,} rows")
+    elif cut is not None:
+        parts.append(f"batches of {cut.cost.name} up to {cut.rules.limit:g}")
+    add("mapped" if num_maps == 1 else "mapped {} times", num_maps or None)
+    add("{:,} batches of each epoch", chain.take_batches)
+    if chain.epochs != 1:
+        parts.append("epochs without end" if chain.epochs is None else f"{chain.epochs} epochs")
+    add("{:,} in all", chain.take_in_all)
+    add("prefetched in {}", chain.prefetch_bytes and format_size(chain.prefetch_bytes))
+    add("inside {}", chain.memory_bytes and format_size(chain.memory_bytes))
+    return f"Dataset({'; '.join(parts)})"

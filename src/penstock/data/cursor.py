@@ -9,12 +9,12 @@ from penstock.data.arguments import check_position, own_words
 from penstock.data.arrow_numpy import element_bytes
 from penstock.data.chain import ByCost, ByRows, Chain, open_rows
 from penstock.data.cut import CostCut
-from penstock.data.elements import Batches, Elements, Finish, Maker, Rows
+from penstock.data.elements import Elements, Finish
 from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
 from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import state_for
-from penstock.readers.blocks import Shard
-from penstock.readers.survey import Survey
+from penstock.readers.order import Shard
+from penstock.readers.scan import ScannedFiles
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import default_limit
 from penstock.runtime.world import State
@@ -23,23 +23,16 @@ READER_CAP_BYTES = 512 * MIB
 """Of a Dataset without .memory(limit)."""
 _CUT_BYTES = MIB
 """At least, where batches are cut by cost: the rows of a small window may be larger than the mean."""
-_SETTINGS = {
-    "reader": "the limit of .memory(limit)",
-    "shuffle": "the buffer of .shuffle(buffer)",
-    "prefetch": "the bytes of .prefetch(num_bytes)",
-    "cut": "max_rows of .batch",
-    "store windows": "the limit of .memory(limit)",
-}
 
 Opened: TypeAlias = "Elements | Prefetch[Any]"
 
 
-def share_memory(chain: Chain, survey: Survey) -> MemoryBudget:
+def share_memory(chain: Chain, scanned: ScannedFiles) -> MemoryBudget:
     """A budget with a share for each stage that holds rows, or a BudgetExceeded that says who needs what."""
     budget = MemoryBudget(default_limit() if chain.memory_bytes is None else chain.memory_bytes)
-    by_cost, shuffle_bytes = isinstance(chain.cut, ByCost), shuffle_bytes_of(survey, chain.shuffle_rows())
+    by_cost, shuffle_bytes = isinstance(chain.cut, ByCost), shuffle_bytes_of(scanned, chain.shuffle_rows())
     needs = {
-        f"reading {chain.source.name} needs": survey.least_bytes,
+        f"reading {chain.source.name} needs": scanned.min_bytes,
         "shuffling": shuffle_bytes,
         "prefetch": chain.prefetch_bytes or 0,
         "cut": _CUT_BYTES * by_cost,
@@ -54,37 +47,21 @@ def share_memory(chain: Chain, survey: Survey) -> MemoryBudget:
         )
     share_data_path(
         budget,
-        {"": survey},
+        {"": scanned},
         shuffle_bytes=shuffle_bytes,
         prefetch_bytes=chain.prefetch_bytes or 0,
         by_cost=by_cost,
         reader_cap_bytes=None if chain.memory_bytes else READER_CAP_BYTES,
         is_ahead=False,
-        settings=_SETTINGS,
     )
     return budget
 
 
 def open_chain(chain: Chain, finish: Finish | None) -> Opened:
-    """The elements of one pass, from the start of epoch 0; made ahead by a thread where the chain says so.
-
-    `finish` makes of a dict of arrays what is given out; None: record batches are.
-    """
-    survey = chain.survey()
-    shares = StageShares.of(share_memory(chain, survey))
-    paths = [file.path for file in survey.files]
-    maker = Maker(chain, chain.names(), chain.source.shapes(), paths, finish)
-    elements = (Rows if chain.cut is None else Batches)(open_rows(chain, shares), maker)
+    """The elements of one pass, from the start of epoch 0; made ahead by a thread where the chain says so."""
+    shares = StageShares.of(share_memory(chain, chain.scan()))
+    elements = Elements(open_rows(chain, shares), chain, finish)
     return elements if shares.prefetch is None else Prefetch(elements, shares.prefetch, element_bytes)
-
-
-def count_batches(chain: Chain, cut: ByCost, epoch: int) -> int:
-    """Batches that an epoch gives when it is cut by cost: one pass over the columns that tell it."""
-    costs = chain.source.survey(cut.cost.columns, chain.first_rows)
-    stream = open_rows(chain, StageShares.of(share_memory(chain, costs)), survey=costs)
-    assert isinstance(stream, CostCut)
-    stream.set_epoch(epoch)
-    return stream.count().num_batches
 
 
 class Cursor:
@@ -101,8 +78,7 @@ class Cursor:
         """Whether the next pass begins at the position of the latest."""
 
     def begin(self) -> "Pass":
-        with own_words():
-            latest = self._ready()
+        latest = self._ready()
         self._is_ready = False
         return Pass(latest, self)
 
@@ -123,8 +99,7 @@ class Cursor:
 
     def state_dict(self) -> State:
         """The position of the latest pass; the start of the next, once that came to its end."""
-        with own_words():
-            return (self._latest or self._ready()).state_dict()
+        return (self._latest or self._ready()).state_dict()
 
     def load_state_dict(self, state: State) -> None:
         with own_words():
@@ -141,10 +116,8 @@ class Cursor:
     def _ready(self) -> Opened:
         """The latest pass, put where the next one begins."""
         if self._latest is None or not self._is_ready:
-            first_epoch = self.first_epoch
-            self._latest = self._open()
-            self._latest.set_epoch(first_epoch)
-            self._is_ready = True
+            self.set_epoch(self.first_epoch)
+        assert self._latest is not None
         return self._latest
 
 
@@ -192,9 +165,7 @@ class Pass(Iterator[Any]):
 
     def close(self) -> None:
         """End reading, and the background thread where there is one; the position stays."""
-        close = getattr(self._elements, "close", None)
-        if close is not None:
-            close()
+        _close(self._elements)
 
 
 _NOTHING: Iterator[Any] = iter(())
@@ -206,9 +177,12 @@ def _elements(opened: Opened) -> Iterator[Any]:
         with own_words():
             yield from opened
     finally:
-        close = getattr(opened, "close", None)
-        if close is not None:
-            close()
+        _close(opened)
+
+
+def _close(opened: Any) -> None:
+    if (close := getattr(opened, "close", None)) is not None:
+        close()
 
 
 def position_in(chain: Chain, state: Any) -> State:
@@ -217,41 +191,34 @@ def position_in(chain: Chain, state: Any) -> State:
     states: list[Any] = list(state) if is_of_all_shards else [state]
     if not states:
         raise CheckpointError("there are no places in this list; load those of all shards")
+    shuffle = None
+    if chain.shuffling is not None:
+        shuffle = {"num_rows": chain.shuffle_rows(), "seed": chain.shuffling.seed}
     for each in states:
         check_position(each)
-        _check_same_rows(each, chain)
+        if each["first_rows"] != chain.first_rows:
+            was, present = (
+                "all rows" if rows is None else f".take({rows})"
+                for rows in (each["first_rows"], chain.first_rows)
+            )
+            raise CheckpointError(f"the position was saved with {was}, and this Dataset is with {present}")
+        saved_shuffle = each["rows"]["order"].get("shuffle")
+        if saved_shuffle != shuffle:
+            was, present = (
+                "without .shuffle"
+                if order is None
+                else f"with .shuffle in {order['num_rows']} rows and seed {order['seed']}"
+                for order in (saved_shuffle, shuffle)
+            )
+            raise CheckpointError(
+                f"the position was saved {was}, and this Dataset is {present}; the order of rows is another one"
+            )
     return _of_all_shards(states, chain) if is_of_all_shards else states[0]
-
-
-def _check_same_rows(state: State, chain: Chain) -> None:
-    was, present = state["first_rows"], chain.first_rows
-    if was != present:
-        raise CheckpointError(
-            f"the place was saved with {_taking(was)}, and this Dataset is with {_taking(present)}"
-        )
-    shuffle, own_shuffle = state["rows"]["order"].get("shuffle"), _shuffle_of(chain)
-    if shuffle != own_shuffle:
-        raise CheckpointError(
-            f"the place was saved {_shuffling(shuffle)}, and this Dataset is {_shuffling(own_shuffle)}; "
-            "the order of rows is another one"
-        )
-
-
-def _shuffle_of(chain: Chain) -> State | None:
-    if chain.shuffling is None:
-        return None
-    return {"num_rows": chain.shuffle_rows(), "seed": chain.shuffling.seed}
-
-
-def _shuffling(shuffle: State | None) -> str:
-    if shuffle is None:
-        return "without .shuffle"
-    return f"with .shuffle in {shuffle['num_rows']} rows and seed {shuffle['seed']}"
 
 
 def _of_all_shards(states: Sequence[State], chain: Chain) -> State:
     shard = chain.shard or Shard()
-    rows = state_for([state["rows"] for state in states], chain.survey().blocks, shard)
+    rows = state_for([state["rows"] for state in states], chain.scan().blocks, shard)
     if shard.count == len(states):
         return next(state for state in states if state["rows"] is rows)
     if chain.take_rows is not None or chain.take_batches is not None or chain.take_in_all is not None:
@@ -262,31 +229,32 @@ def _of_all_shards(states: Sequence[State], chain: Chain) -> State:
     return {**states[0], "given_in_epoch": 0, "given_in_all": 0, "rows": rows}
 
 
-def _taking(num_rows: int | None) -> str:
-    return "all rows" if num_rows is None else f".take({num_rows})"
-
-
 def num_elements(chain: Chain, first_epoch: int) -> int:
     """Rows or batches of the pass that begins with an epoch; cut by cost, the cost column is read to find out."""
-    if chain.epochs is None and chain.take_in_all is None:
-        raise TypeError("a Dataset with epochs without end has no length")
     if chain.epochs is None:
-        return chain.take_in_all or 0
+        if chain.take_in_all is None:
+            raise TypeError("a Dataset with epochs without end has no length")
+        return chain.take_in_all
     if isinstance(chain.cut, ByCost) and chain.shuffling:
-        epochs = range(first_epoch, first_epoch + chain.epochs)
-        total = sum(_of_epoch(chain, epoch) for epoch in epochs)
+        total = sum(_of_epoch(chain, first_epoch + number) for number in range(chain.epochs))
     else:
         total = chain.epochs * _of_epoch(chain, first_epoch)
     return total if chain.take_in_all is None else min(total, chain.take_in_all)
 
 
 def _of_epoch(chain: Chain, epoch: int) -> int:
-    start, end = (chain.shard or Shard()).bounds(chain.survey().num_rows)
+    start, end = (chain.shard or Shard()).bounds(chain.scan().num_rows)
     num_rows = end - start if chain.take_rows is None else min(end - start, chain.take_rows)
     if chain.cut is None:
         return num_rows
     if isinstance(chain.cut, ByRows):
         num_batches = chain.cut.num_batches(num_rows)
+    elif num_rows:  # one pass over the columns that tell the cost
+        scanned = chain.source.scan(chain.cut.cost.columns, chain.first_rows)
+        stream = open_rows(chain, StageShares.of(share_memory(chain, scanned)), scanned=scanned)
+        assert isinstance(stream, CostCut)
+        stream.set_epoch(epoch)
+        num_batches = stream.count()
     else:
-        num_batches = count_batches(chain, chain.cut, epoch) if num_rows else 0
+        num_batches = 0
     return num_batches if chain.take_batches is None else min(num_batches, chain.take_batches)

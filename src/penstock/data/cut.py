@@ -15,10 +15,7 @@ from penstock.data.row_cost import CostOf, Costs
 from penstock.data.sections import Oversize
 from penstock.data.stage import RowBuffer, Stage, join
 from penstock.data.window import own_bytes
-from penstock.readers.blocks import Int64Array
-from penstock.readers.origin import ROW_COLUMN, locate
-from penstock.readers.sequence import BoolArray
-from penstock.readers.stream import RecordStream
+from penstock.readers.stream import ROW_COLUMN, RecordStream, file_and_row
 from penstock.runtime.budget import Share
 
 logger = logging.getLogger(__name__)
@@ -36,100 +33,26 @@ class RowCut(Stage):
     """
 
     def __init__(self, source: RecordStream, num_rows: int, drop_remainder: bool = False) -> None:
-        if num_rows < 1:
-            raise ValueError(f"a batch needs at least one row, not {num_rows}")
         super().__init__(source)
         self._num_rows = num_rows
         self._drop_remainder = drop_remainder
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self._source.go_to(self._place)
+        self._source.seek(self._position)
         buffer = RowBuffer(iter(self._source))
-        while pieces := buffer.take(self._num_rows):
+        while pieces := list(buffer.pieces(self._num_rows)):
             num_rows = sum(piece.num_rows for piece in pieces)
-            self._place = self._place.at(self._place.row + num_rows)
+            self._position = self._position.at(self._position.row + num_rows)
             if num_rows < self._num_rows and self._drop_remainder:
                 return
             yield join(pieces)
 
 
-def is_over(costs: Costs, limit: float) -> NDArray[np.bool_]:
-    """Which of these are more than the limit; whole numbers are compared as whole numbers."""
-    return np.asarray(costs > (math.floor(limit) if costs.dtype == np.int64 else limit))
-
-
-class Cutter:
-    """Ends a batch before the first row with which it would cost more than the limit, or have too many rows.
-
-    Costs are added one after another from the first row of a batch on, so that the sum of floating costs is the same
-    however the rows arrive. A row that alone costs more than the limit is a batch of its own.
-    """
-
-    def __init__(self, limit: float, max_rows: int | None) -> None:
-        self._limit = limit
-        self._max_rows = max_rows
-        self._num_rows = 0
-        self._total: float = 0
-        self._usual_rows = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the rows that wait cost as much as they may."""
-        return self._total >= self._limit
-
-    def ends(self, costs: Costs) -> Iterator[int]:
-        """The rows of a chunk before which a batch ends: 0 ends the one that was open when the chunk arrived.
-
-        Rows after the last end stay open. There is one turn for each batch, not for each row, and a row is added up
-        a few times at most.
-        """
-        start = 0
-        while start < len(costs):
-            looked_at = costs[start : start + self._rows_to_look_at()]
-            num_fitting = self._take_fitting(looked_at)
-            start += num_fitting
-            if num_fitting == len(looked_at) and self._num_rows != self._max_rows:
-                continue
-            if not self._num_rows:
-                self._num_rows = 1
-                start += 1
-            self._usual_rows = self._num_rows
-            self._num_rows, self._total = 0, 0
-            yield start
-
-    def _rows_to_look_at(self) -> int:
-        """About as many as the last batch had, and twice as many each time that this was not enough."""
-        num_rows = max(_MIN_LOOK_ROWS, 2 * self._usual_rows, self._num_rows)
-        return num_rows if self._max_rows is None else min(num_rows, self._max_rows - self._num_rows)
-
-    def _take_fitting(self, costs: Costs) -> int:
-        """Add the longest prefix of these rows that fits, and say how many they are."""
-        sums = costs.copy()
-        sums[:1] += self._total
-        np.cumsum(sums, out=sums)
-        # The first sum that leaves int64 comes out negative, and is above every limit when read without a sign.
-        over = (
-            is_over(sums, self._limit) if sums.dtype != np.int64 else _is_over_or_wrapped(sums, self._limit)
-        )
-        num_fitting = int(np.argmax(over)) if over.any() else len(costs)
-        self._num_rows += num_fitting
-        if num_fitting:
-            self._total = sums[num_fitting - 1].item()
-        return num_fitting
-
-
-def _is_over_or_wrapped(sums: NDArray[np.int64], limit: float) -> NDArray[np.bool_]:
-    return np.asarray(sums.view(np.uint64) > math.floor(limit))
-
-
 @dataclass(frozen=True, slots=True)
 class CostRules:
-    """How batches are cut by cost."""
-
     limit: float
     """Most that the rows of a batch may cost together."""
     max_batch_rows: int | None = None
-    """Most rows of a batch."""
     oversize: Oversize = Oversize.alone
     """What happens to a row that alone costs more than the limit."""
     null_cost: float | None = None
@@ -145,32 +68,58 @@ class CostRules:
         if self.null_cost is not None and not 0 <= self.null_cost < np.inf:
             raise ValueError(f"the cost of a row without one is a number from 0 on, not {self.null_cost}")
 
+    def is_over(self, costs: Costs) -> NDArray[np.bool_]:
+        """Which of these are more than the limit; whole numbers are compared as whole numbers.
 
-@dataclass(frozen=True, slots=True)
-class CutCount:
-    """What cutting a stream gives."""
-
-    num_batches: int = 0
-    num_rows: int = 0
-    """Rows of all batches."""
-    max_rows: int = 0
-    """Of one batch."""
-    num_oversize: int = 0
-    """Rows that alone cost more than the limit; they are in the batches unless such rows are dropped."""
+        The first sum that leaves int64 comes out negative, and is above every limit when read without a sign.
+        """
+        if costs.dtype == np.int64:
+            return np.asarray(costs.view(np.uint64) > math.floor(self.limit))
+        return np.asarray(costs > self.limit)
 
 
-@dataclass(frozen=True, slots=True)
-class _PricedRows:
-    """The rows of a chunk that will be given out, and their costs."""
+class Cutter:
+    """Ends a batch before the first row with which it would cost more than the limit, or have too many rows.
 
-    rows: pa.RecordBatch
-    costs: Costs
-    first_row: int
-    """The number of the chunk's first row, given out or not, among all of the source."""
-    kept: Int64Array | None = None
-    """Which rows of the chunk these are; None: all."""
-    oversize: BoolArray | None = None
-    """Which of these rows cost more than a batch may; None: none does."""
+    Costs are added one after another from the first row of a batch on, so that the sum of floating costs is the same
+    however the rows arrive. A row that alone costs more than the limit is a batch of its own.
+    """
+
+    def __init__(self, rules: CostRules) -> None:
+        self._rules = rules
+        self._num_rows = 0
+        self.total: float = 0
+        """What the rows cost that wait."""
+        self._usual_rows = 0
+
+    def ends(self, costs: Costs) -> Iterator[int]:
+        """The rows of a chunk before which a batch ends: 0 ends the one that was open when the chunk arrived.
+
+        Rows after the last end stay open. There is one turn for each batch, not for each row, and a row is added up
+        a few times at most.
+        """
+        max_rows, start = self._rules.max_batch_rows, 0
+        while start < len(costs):
+            # About as many as the last batch had, and twice as many each time that this was not enough.
+            num_looked_at = max(_MIN_LOOK_ROWS, 2 * self._usual_rows, self._num_rows)
+            if max_rows is not None:
+                num_looked_at = min(num_looked_at, max_rows - self._num_rows)
+            sums = costs[start : start + num_looked_at].copy()
+            sums[:1] += self.total
+            np.cumsum(sums, out=sums)
+            over = self._rules.is_over(sums)
+            num_fitting = int(np.argmax(over)) if over.any() else len(sums)
+            if num_fitting:
+                self.total = sums[num_fitting - 1].item()
+            self._num_rows += num_fitting
+            start += num_fitting
+            if num_fitting == len(sums) and self._num_rows != max_rows:
+                continue
+            if not self._num_rows:  # the row alone costs more than the limit
+                self._num_rows = 1
+                start += 1
+            self._usual_rows, self._num_rows, self.total = self._num_rows, 0, 0
+            yield start
 
 
 @dataclass(slots=True)
@@ -179,21 +128,11 @@ class _Portion:
 
     first_row: int
     end_row: int
-    """The row of the source at which the next batch begins."""
+    """The row of the source at which the next batch begins; rows that were left out before it are consumed too."""
     pieces: list[pa.RecordBatch] = field(default_factory=list)
     num_rows: int = 0
     num_alone: int = 0
     """Rows of the batch that alone cost too much."""
-
-    def add(self, priced: _PricedRows, start: int, end: int) -> None:
-        """Take more rows, as a view. Rows that were left out before them are consumed with them."""
-        if start == end:
-            return
-        self.pieces.append(priced.rows.slice(start, end - start))
-        self.num_rows += end - start
-        self.end_row = priced.first_row + (end if priced.kept is None else int(priced.kept[end - 1]) + 1)
-        if priced.oversize is not None:
-            self.num_alone += int(np.count_nonzero(priced.oversize[start:end]))
 
     @property
     def num_oversize(self) -> int:
@@ -228,60 +167,61 @@ class CostCut(Stage):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         before = self.num_oversize
         for portion in self._portions():
-            self._place = self._place.at(portion.end_row)
+            self._position = self._position.at(portion.end_row)
             self.num_oversize += portion.num_oversize
             if portion.num_rows:
                 yield join(portion.pieces, "data_config.batch_cost_size")
         if self._rules.oversize is Oversize.drop and self.num_oversize > before:
             logger.warning(
                 "epoch %d: %s rows cost more than %s alone and were left out",
-                self._place.epoch,
+                self._position.epoch,
                 f"{self.num_oversize - before:,}",
                 f"{self._rules.limit:,}",
             )
 
-    def count(self) -> CutCount:
-        """What is left of the epoch, without moving the position: one pass over the source.
+    def count(self) -> int:
+        """The batches that are left of the epoch, without moving the position: one pass over the source.
 
         It looks at costs only, so that a source of nothing but `cost.columns` is enough, and cheap.
         """
-        counts, has_warned = CutCount(), self._has_warned
-        self._has_warned = True
-        for portion in self._portions():
-            counts = CutCount(
-                counts.num_batches + bool(portion.num_rows),
-                counts.num_rows + portion.num_rows,
-                max(counts.max_rows, portion.num_rows),
-                counts.num_oversize + portion.num_oversize,
-            )
+        has_warned, self._has_warned = self._has_warned, True
+        num_batches = sum(portion.num_rows > 0 for portion in self._portions())
         self._has_warned = has_warned
-        return counts
+        return num_batches
 
     def _portions(self) -> Iterator[_Portion]:
         """The rows of each batch; the last portion may be without rows, since every row of the source is in one."""
-        self._source.go_to(self._place)
+        self._source.seek(self._position)
         self._release()  # what an iteration holds that was left alone
-        chunk_row = self._place.row
-        cutter, portion = (
-            Cutter(self._rules.limit, self._rules.max_batch_rows),
-            _Portion(chunk_row, chunk_row),
-        )
+        chunk_row = self._position.row
+        cutter, portion = Cutter(self._rules), _Portion(chunk_row, chunk_row)
         try:
             for chunk in self._source:
-                priced = self._price(chunk, chunk_row)
+                costs = self._costs(chunk)
+                rows, kept, is_alone = chunk, None, self._rules.is_over(costs)
+                if is_alone.any():
+                    self._report_oversize(chunk, costs, int(np.argmax(is_alone)))
+                    if self._rules.oversize is Oversize.drop:
+                        rows, kept = chunk.filter(pa.array(~is_alone)), np.flatnonzero(~is_alone)
+                        costs, is_alone = costs[kept], is_alone[kept]
                 start = 0
-                for end in cutter.ends(priced.costs):
-                    portion.add(priced, start, end)
-                    self._release()
-                    yield portion
-                    portion, start = _Portion(portion.end_row, portion.end_row), end
-                portion.add(priced, start, len(priced.costs))
-                if start < len(priced.costs):
-                    self._hold(portion)
+                for end in (*cutter.ends(costs), None):
+                    stop = len(costs) if end is None else end
+                    if start < stop:
+                        portion.pieces.append(rows.slice(start, stop - start))
+                        portion.num_rows += stop - start
+                        portion.num_alone += int(np.count_nonzero(is_alone[start:stop]))
+                        portion.end_row = chunk_row + (stop if kept is None else int(kept[stop - 1]) + 1)
+                        if end is None:
+                            self._hold(portion)
+                    if end is not None:
+                        self._release()
+                        yield portion
+                        portion, start = _Portion(portion.end_row, portion.end_row), end
                 chunk_row += chunk.num_rows
-                del chunk, priced
+                del chunk, rows
             portion.end_row = chunk_row
-            if self._rules.drop_remainder and not cutter.is_full:
+            if self._rules.drop_remainder and cutter.total < self._rules.limit:
                 portion = _Portion(chunk_row - portion.num_oversize, chunk_row)
             yield portion
         finally:
@@ -294,10 +234,12 @@ class CostCut(Stage):
         num_bytes = sum(own_bytes(column) for column in portion.pieces[-1].columns)
         total_bytes = self._held_bytes + num_bytes
         if total_bytes > self._share.limit_bytes:
+            settings = ("data_config.max_batch_rows", "data_config.batch_cost_size")
             raise BudgetExceeded(
                 f"{portion.num_rows} rows take {format_size(total_bytes)} and do not fill a batch yet, but "
-                f"{self._share.name} may hold {format_size(self._share.limit_bytes)}; set "
-                "data_config.max_batch_rows, or lower data_config.batch_cost_size"
+                f"{self._share.name} may hold {format_size(self._share.limit_bytes)}; set {settings[0]}, or lower "
+                f"{settings[1]}",
+                *settings,
             )
         self._share.acquire(num_bytes)
         self._held_bytes = total_bytes
@@ -307,49 +249,35 @@ class CostCut(Stage):
             self._share.release(self._held_bytes)
             self._held_bytes = 0
 
-    def _price(self, chunk: pa.RecordBatch, first_row: int) -> _PricedRows:
-        rules, costs = self._rules, self._cost.of(chunk)
-        if rules.null_cost is not None and not float(rules.null_cost).is_integer():
+    def _costs(self, chunk: pa.RecordBatch) -> Costs:
+        null_cost, costs = self._rules.null_cost, self._cost.of(chunk)
+        if null_cost is not None and not float(null_cost).is_integer():
             costs = costs.astype(np.float64)
         usable = (costs >= 0) & (costs < np.inf)
-        if not usable.all():
-            if rules.null_cost is None:
-                raise self._no_cost(chunk, int(np.argmin(usable)))
-            costs = np.where(usable, costs, np.asarray(rules.null_cost, costs.dtype))
-        oversize = is_over(costs, rules.limit)
-        if not oversize.any():
-            return _PricedRows(chunk, costs, first_row)
-        self._report_oversize(chunk, costs, int(np.argmax(oversize)))
-        if rules.oversize is Oversize.alone:
-            return _PricedRows(chunk, costs, first_row, oversize=oversize)
-        kept = ~oversize
-        return _PricedRows(chunk.filter(pa.array(kept)), costs[kept], first_row, np.flatnonzero(kept))
-
-    def _no_cost(self, batch: pa.RecordBatch, row: int) -> DataError:
-        """A cost is missing only where it stands in a column, since no length ever is."""
-        [column] = self._cost.columns
-        value = batch.column(column)[row].as_py()
+        if usable.all():
+            return costs
+        if null_cost is not None:
+            return np.where(usable, costs, np.asarray(null_cost, costs.dtype))
+        # A cost is missing only where it stands in a column, since no length ever is.
+        row, [column] = int(np.argmin(usable)), self._cost.columns
+        value = chunk.column(column)[row].as_py()
         problem = "is null" if value is None else "is not a cost: it must be a finite number from 0 on"
-        file, file_row = self._origin(batch, row)
-        advice = "correct the file, or set data_config.null_cost"
-        return DataError.at(f"{problem}; {advice}", file=file, row=file_row, column=column, value=value)
+        file, file_row = file_and_row(chunk.column(ROW_COLUMN)[row].as_py(), self._file_paths)
+        setting = "data_config.null_cost"
+        text = f"{problem}; correct the file, or set {setting}"
+        raise DataError.at(text, setting, file=file, row=file_row, column=column, value=value)
 
     def _report_oversize(self, batch: pa.RecordBatch, costs: Costs, row: int) -> None:
         """An error, or a warning the first time."""
-        file, file_row = self._origin(batch, row)
+        file, file_row = file_and_row(batch.column(ROW_COLUMN)[row].as_py(), self._file_paths)
         rules = self._rules
         problem = f"costs {costs[row]} but a batch may cost {rules.limit:g}"
         if rules.oversize is Oversize.error:
-            advice = "raise data_config.batch_cost_size, or set data_config.oversize to alone or drop"
-            raise DataError.at(f"{problem}; {advice}", file=file, row=file_row, column=self._cost.name)
+            settings = ("data_config.batch_cost_size", "data_config.oversize")
+            problem += f"; raise {settings[0]}, or set {settings[1]} to alone or drop"
+            raise DataError.at(problem, *settings, file=file, row=file_row, column=self._cost.name)
         if not self._has_warned:
             self._has_warned = True
             fate = "is a batch of its own" if rules.oversize is Oversize.alone else "is left out"
             message = DataError.at(problem, file=file, row=file_row, column=self._cost.name)
             logger.warning("%s; such a row %s (data_config.oversize)", message, fate)
-
-    def _origin(self, batch: pa.RecordBatch, row: int) -> tuple[str, int]:
-        """The file and the row there; the file's number where no paths were given."""
-        file_index, file_row = locate(batch.column(ROW_COLUMN)[row].as_py())
-        known = file_index < len(self._file_paths)
-        return self._file_paths[file_index] if known else f"file {file_index}", file_row

@@ -9,23 +9,23 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError
 from penstock.data.arguments import (
-    check_fill,
-    count_argument,
-    epoch_argument,
     flag_argument,
     function_argument,
+    is_whole,
     mapping_argument,
     names_argument,
     own_words,
-    seed_argument,
-    shard_argument,
+    require,
     size_argument,
+    whole_argument,
 )
-from penstock.data.chain import ByCost, Chain, Shuffling, cost_cut, cost_of, describe, row_cut
+from penstock.data.arrow_numpy import leaf_type
+from penstock.data.chain import ByCost, Chain, Shuffling, cut_of, describe
 from penstock.data.cursor import Cursor, Pass, num_elements, open_chain, position_in
 from penstock.data.elements import Form, finish_of
 from penstock.data.map_rows import MapStep
 from penstock.data.sections import Oversize
+from penstock.readers.order import Shard
 from penstock.runtime.world import State
 
 if TYPE_CHECKING:
@@ -56,34 +56,40 @@ class Dataset:
     def schema(self) -> pa.Schema:
         """The columns that are read, with their Arrow types."""
         names = self._chain.names()
-        schema = self._chain.survey().columns
+        schema = self._chain.scan().columns
         return pa.schema([schema.field(name) for name in names])
 
     @property
     def num_rows(self) -> int:
         """Rows of one epoch, of all shards together."""
-        return self._chain.survey().num_rows
+        return self._chain.scan().num_rows
 
     def columns(self, names: Sequence[str]) -> "Dataset":
         """Read only these columns, in this order."""
         names = names_argument("columns", names)
-        if not names:
-            raise ConfigError.at("columns", "is empty; give a list of names")
-        if self._chain.maps:
-            raise ConfigError.at(
-                "columns", "stands after map; call it before, or return fewer columns from the map"
-            )
+        require(names, "columns", "is empty; give a list of names")
+        advice = "call it before, or return fewer columns from the map"
+        require(not self._chain.maps, "columns", f"stands after map; {advice}")
         self.check_names(names)
         return self._with(columns=names)
 
     def fill_nulls(self, values: Mapping[str, Any] | None = None, **more: Any) -> "Dataset":
         """Take these values where columns have none: `.fill_nulls(age=0)`, or a mapping of column to value."""
         fills = {**mapping_argument("fill_nulls", values or {}, "{'age': 0}"), **more}
-        if self._chain.maps:
-            raise ConfigError.at("fill_nulls", "stands after map, which nulls have reached; call it before")
+        advice = "stands after map, which nulls have reached; call it before"
+        require(not self._chain.maps, "fill_nulls", advice)
         self.check_names(list(fills))
         for name, value in fills.items():
-            check_fill(name, self.schema.field(name).type, value, self._chain.source.advice_on_text(name))
+            kind: Any = self.schema.field(name).type
+            try:
+                if value is None:
+                    raise TypeError("None stands for no value")
+                pa.scalar(value, leaf_type(kind))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+                advice = self._chain.source.advice_on_text(name) if pa.types.is_string(kind) else ""
+                raise ConfigError.at(
+                    "fill_nulls", f"{value!r} is no value of column '{name}', which is {kind}{advice}"
+                ) from error
         return self._with(fills={**self._chain.fills, **fills})
 
     def shard(self, index: int, count: int) -> "Dataset":
@@ -92,18 +98,22 @@ class Dataset:
             raise ConfigError.at(
                 "shard", f"this is shard {self._chain.shard.index} of {self._chain.shard.count} already"
             )
-        if self._chain.take_rows or self._chain.take_batches or self._chain.take_in_all:
-            raise ConfigError.at(
-                "shard", "stands after take; call it before, so that each shard takes its own"
-            )
-        return self._with(shard=shard_argument(index, count))
+        is_taken = self._chain.take_rows or self._chain.take_batches or self._chain.take_in_all
+        require(not is_taken, "shard", "stands after take; call it before, so that each shard takes its own")
+        for number in (index, count):
+            advice = "give the index, counted from 0, and the number of shards"
+            require(is_whole(number), "shard", f"{number!r} is no whole number; {advice}")
+        try:
+            return self._with(shard=Shard(int(index), int(count)))
+        except ValueError as error:
+            raise ConfigError.at("shard", str(error)) from error
 
     def take(self, count: int) -> "Dataset":
         """Only the first rows; after `.batch`, the first batches. Of every epoch; after `.epochs`, of all together.
 
         Before `.shuffle` and `.shard` these are the first rows of the data, after them the first that come.
         """
-        count = count_argument("take", count, "take at least one")
+        count = whole_argument("take", count, "take at least one")
         chain = self._chain
         if chain.epochs != 1:
             field = "take_in_all"
@@ -119,13 +129,11 @@ class Dataset:
 
         The buffer is in bytes, such as "64MiB"; the order follows from the data, the seed, the epoch and the buffer.
         """
-        if self._chain.shuffling is not None:
-            raise ConfigError.at("shuffle", "the rows are shuffled already")
-        if self._chain.cut is not None or self._chain.take_in_all is not None:
-            raise ConfigError.at("shuffle", "stands after batch or take; it mixes rows, so call it before")
-        return self._with(
-            shuffling=Shuffling(size_argument("shuffle", buffer), seed_argument("shuffle", seed))
-        )
+        require(self._chain.shuffling is None, "shuffle", "the rows are shuffled already")
+        is_before = self._chain.cut is None and self._chain.take_in_all is None
+        require(is_before, "shuffle", "stands after batch or take; it mixes rows, so call it before")
+        seed = whole_argument("shuffle", seed, "give a whole number", at_least=None, name="seed")
+        return self._with(shuffling=Shuffling(size_argument("shuffle", buffer), seed))
 
     # --- Batches -----------------------------------------------------------------------------------------
 
@@ -147,22 +155,20 @@ class Dataset:
         alone is a batch of its own ("alone"), an "error", or left out ("drop"); `max_rows` bounds the rows of a
         batch, and `null_cost` is the cost of a row that has none.
         """
-        if self._chain.cut is not None:
-            raise ConfigError.at("batch", "there are batches already")
-        if self._chain.take_in_all is not None:
-            raise ConfigError.at(
-                "batch", "stands after epochs and take; call take before epochs, or after batch"
-            )
-        if cost is None:
-            kept_oversize = None if oversize == Oversize.alone else oversize
-            given = {"limit": limit, "oversize": kept_oversize, "max_rows": max_rows, "null_cost": null_cost}
-            return self._with(cut=row_cut(rows, drop_remainder, given))
-        if rows is not None:
-            raise ConfigError.at(
-                "batch", "rows and cost say different things; give max_rows to bound the rows too"
-            )
-        found = cost_of(cost, self._chain.source)
-        return self._with(cut=cost_cut(found, limit, oversize, max_rows, null_cost, drop_remainder))
+        require(self._chain.cut is None, "batch", "there are batches already")
+        advice = "stands after epochs and take; call take before epochs, or after batch"
+        require(self._chain.take_in_all is None, "batch", advice)
+        cut = cut_of(
+            self._chain.source,
+            rows,
+            drop_remainder,
+            cost=cost,
+            limit=limit,
+            oversize=oversize,
+            max_rows=max_rows,
+            null_cost=null_cost,
+        )
+        return self._with(cut=cut)
 
     def map(self, fn: Callable[..., Any], seed: int | None = None, rows: bool = False) -> "Dataset":
         """Give what `fn` makes of each batch (a dict of arrays), or with `rows` of each row (a dict of values).
@@ -171,20 +177,20 @@ class Dataset:
         With a seed, `fn(batch, generator)` gets a NumPy generator whose numbers follow from the seed, the epoch and
         the rows, and from nothing else: not from threads, workers, or where a loop went on.
         """
-        seed = None if seed is None else seed_argument("map", seed)
+        if seed is not None:
+            seed = whole_argument("map", seed, "give a whole number", at_least=None, name="seed")
         rows = flag_argument("map", "rows", rows)
         fn = function_argument(fn, seed, rows)
-        if self._chain.cut is None and not rows:
-            raise ConfigError.at("map", "there are no batches yet; call .batch before it, or give rows=True")
+        advice = "there are no batches yet; call .batch before it, or give rows=True"
+        require(self._chain.cut is not None or rows, "map", advice)
         step = MapStep(fn, seed, rows, len(self._chain.maps))
         return self._with(maps=(*self._chain.maps, step))
 
     def epochs(self, count: int | None = None) -> "Dataset":
         """Go over the rows `count` times in one loop, None: without end. No batch has rows of two epochs."""
         if count is not None:
-            count = count_argument(
-                "epochs", count, "an iteration has at least one, and without a number no end"
-            )
+            advice = "an iteration has at least one, and without a number no end"
+            count = whole_argument("epochs", count, advice)
         return self._with(epochs=count)
 
     # --- How it is read ----------------------------------------------------------------------------------
@@ -205,20 +211,17 @@ class Dataset:
 
     def to_arrow(self) -> "Dataset":
         """Give Arrow record batches."""
-        if self._chain.cut is None:
-            raise ConfigError.at("to_arrow", "record batches are batches; call .batch before it")
+        require(self._chain.cut, "to_arrow", "record batches are batches; call .batch before it")
         return Dataset(self._chain, Form.ARROW)
 
     def to_torch(self) -> "TorchDataset":
         """A torch IterableDataset that gives dicts of tensors, by itself or in any DataLoader(..., batch_size=None)."""
         try:
-            torch_dataset = import_module("penstock.tensors.dataset").TorchDataset
+            module = import_module("penstock.tensors.dataset")
         except ImportError as error:
-            raise ConfigError.at(
-                "to_torch", f"torch cannot be imported ({error}); see docs/install.md"
-            ) from error
-
-        return torch_dataset(self._chain)  # type: ignore[no-any-return]
+            problem = f"torch cannot be imported ({error}); see docs/install.md"
+            raise ConfigError.at("to_torch", problem) from error
+        return module.TorchDataset(self._chain)  # type: ignore[no-any-return]
 
     def to_tf(self) -> Any:
         """A tf.data.Dataset that gives dicts of tensors; it needs TensorFlow (`pip install penstock[tf]`).
@@ -263,14 +266,14 @@ class Dataset:
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next loop begin with this epoch, whose order of rows it then has."""
-        self._cursor.set_epoch(epoch_argument(epoch))
+        self._cursor.set_epoch(whole_argument("set_epoch", epoch, "epochs are counted from 0", at_least=0))
 
     def _with(self, **changes: Any) -> "Dataset":
         return Dataset(replace(self._chain, **changes), self._form)
 
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse a name that no column has."""
-        known = self._chain.source.survey(self._chain.columns).columns.names
+        known = self._chain.source.scan(self._chain.columns).columns.names
         for name in names:
             if name not in known:
                 raise self._chain.source.no_column(name)

@@ -1,9 +1,7 @@
 """A stream of record batches -> what a Dataset gives out."""
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from enum import Enum
 from importlib import import_module
 from typing import Any
@@ -14,8 +12,8 @@ from penstock.data.arguments import check_position
 from penstock.data.arrow_numpy import Origin, columns_of, fill_nulls, record_batch_of
 from penstock.data.chain import Chain
 from penstock.data.map_rows import row_of
-from penstock.readers.sequence import Done
-from penstock.readers.stream import Place, RecordStream
+from penstock.readers.order import ConsumedRows
+from penstock.readers.stream import RecordStream, StreamPosition
 from penstock.runtime.world import State
 
 Finish = Callable[[Any], Any]
@@ -31,7 +29,6 @@ class Form(Enum):
 
 
 def finish_of(form: Form, chain: Chain) -> Finish | None:
-    """What is made of each dict of arrays; None: record batches are given out before they become one."""
     if form is Form.TORCH:
         # By name: data stands below the first package that knows torch.
         finish: Finish = import_module("penstock.tensors.dataset").tensors_of
@@ -41,82 +38,101 @@ def finish_of(form: Form, chain: Chain) -> Finish | None:
     return record_batch_of if chain.maps else None
 
 
-@dataclass(frozen=True, slots=True)
-class Maker:
-    """Makes elements of record batches."""
-
-    chain: Chain
-    names: list[str]
-    shapes: Mapping[str, tuple[int, ...]]
-    file_paths: Sequence[str]
-    finish: Finish | None
-    """None: record batches are given out as they are."""
-
-    def batch(self, record_batch: pa.RecordBatch, epoch: int) -> Any:
-        rows = self._selected(record_batch)
-        if self.finish is None:
-            return rows
-        origin = Origin(epoch, record_batch, self.file_paths)
-        columns = columns_of(rows, origin, self.shapes)
-        for step in self.chain.maps:
-            columns = step.on_batch(columns, origin)
-        return self.finish(columns)
-
-    def rows(self, record_batch: pa.RecordBatch, epoch: int) -> Iterator[Any]:
-        """The rows of a batch, each made when it is asked for."""
-        origin = Origin(epoch, record_batch, self.file_paths)
-        columns = columns_of(self._selected(record_batch), origin, self.shapes)
-        for index in range(record_batch.num_rows):
-            row = row_of(columns, index)
-            for step in self.chain.maps:
-                row = step.on_row(row, origin, index)
-            yield row if self.finish is None else self.finish(row)
-
-    def _selected(self, record_batch: pa.RecordBatch) -> pa.RecordBatch:
-        return fill_nulls(record_batch.select(self.names), self.chain.fills)
-
-
-class Elements(ABC):
+class Elements:
     """What one pass over a Dataset gives: its epochs one after another, as a stream that is its own cursor.
 
     A pass begins with `first_epoch`. An epoch that follows begins when the next element is asked for: the position
-    after the last element of an epoch is the end of that epoch.
+    after the last element of an epoch is the end of that epoch. Without `finish`, record batches are given out.
     """
 
-    def __init__(self, stream: RecordStream, maker: Maker) -> None:
-        self._stream = stream
-        self._maker = maker
-        self._chain = maker.chain
+    def __init__(self, stream: RecordStream, chain: Chain, finish: Finish | None) -> None:
+        self._stream, self._chain, self._finish = stream, chain, finish
+        self._names, self._shapes = chain.names(), chain.source.shapes()
+        self._file_paths = [file.path for file in chain.scan().files]
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of the pass that begins with this epoch."""
-        self.first_epoch = epoch
-        self._given_in_all = 0
+        self.first_epoch, self._given_in_all = epoch, 0
         self._enter(epoch)
 
-    @property
-    def end_epoch(self) -> int | None:
-        """The first epoch that is not of this pass; None: it has no end."""
-        return None if self._chain.epochs is None else self.first_epoch + self._chain.epochs
+    def _enter(self, epoch: int) -> None:
+        self._position, self._row, self._given_in_epoch = StreamPosition(epoch), 0, 0
 
     def __iter__(self) -> Iterator[Any]:
-        """The elements from the present position to the end of the pass."""
+        chain = self._chain
         while True:
-            is_whole = self._row == 0 and self._place.done is None
-            yield from self._limited()
+            is_whole = self._row == 0 and self._position.consumed is None
+            yield from self._rest_of_epoch()
             if self._given_in_epoch == 0 and is_whole:
-                _warn_of_nothing(self._chain)
+                num_rows = chain.scan().num_rows
+                if not num_rows:
+                    warnings.warn(
+                        f"{chain.source.name}: has no rows, so that nothing is given out", stacklevel=2
+                    )
+                elif chain.shard is None and chain.cut is not None:
+                    warnings.warn(
+                        f"{chain.source.name}: its {num_rows} rows give no whole batch", stacklevel=2
+                    )
                 return
-            if self._is_full() or self._place.epoch + 1 == self.end_epoch:
+            is_last = chain.epochs is not None and self._position.epoch + 1 == self.first_epoch + chain.epochs
+            if self._is_full() or is_last:
                 return
-            self._enter(self._place.epoch + 1)
+            self._enter(self._position.epoch + 1)
+
+    def _rest_of_epoch(self) -> Iterator[Any]:
+        """As many elements as are to be taken; each is counted before it is given out."""
+        max_batches = self._chain.take_batches
+        if self._is_full() or (max_batches is not None and self._given_in_epoch >= max_batches):
+            return
+        self._stream.seek(self._position.at(self._row))
+        for element, row in self._made():
+            self._row = row
+            self._given_in_epoch += 1
+            self._given_in_all += 1
+            yield element
+            if self._is_full() or self._given_in_epoch == max_batches:
+                return
+
+    def _is_full(self) -> bool:
+        return self._chain.take_in_all is not None and self._given_in_all >= self._chain.take_in_all
+
+    def _made(self) -> Iterator[tuple[Any, int]]:
+        """Elements from the stream's position on, each with the number of rows that are given out after it."""
+        row = self._row
+        for record_batch in self._stream:
+            if self._chain.cut is not None:
+                yield self._batch(record_batch), self._stream.position.row
+                continue
+            for element in self._rows(record_batch):
+                row += 1
+                yield element, row
+
+    def _batch(self, record_batch: pa.RecordBatch) -> Any:
+        rows = fill_nulls(record_batch.select(self._names), self._chain.fills)
+        if self._finish is None:
+            return rows
+        origin = Origin(self._position.epoch, record_batch, self._file_paths)
+        columns = columns_of(rows, origin, self._shapes)
+        for step in self._chain.maps:
+            columns = step.on_batch(columns, origin)
+        return self._finish(columns)
+
+    def _rows(self, record_batch: pa.RecordBatch) -> Iterator[Any]:
+        origin = Origin(self._position.epoch, record_batch, self._file_paths)
+        rows = fill_nulls(record_batch.select(self._names), self._chain.fills)
+        columns = columns_of(rows, origin, self._shapes)
+        assert self._finish is not None
+        for index in range(record_batch.num_rows):
+            row = row_of(columns, index)
+            for step in self._chain.maps:
+                row = step.on_row(row, origin, index)
+            yield self._finish(row)
 
     def state_dict(self) -> State:
-        """The position after the last element given out."""
-        done = self._place.done
+        done = self._position.consumed
         rows = {
-            "epoch": self._place.epoch,
+            "epoch": self._position.epoch,
             "row": self._row,
             "done": None if done is None else done.state,
             "order": self._stream.order,
@@ -134,62 +150,6 @@ class Elements(ABC):
         rows = state["rows"]
         self._stream.check_order(rows["order"])
         self.first_epoch = state["first_epoch"]
-        self._given_in_epoch = state["given_in_epoch"]
-        self._given_in_all = state["given_in_all"]
-        done = None if rows["done"] is None else Done.of_state(rows["done"])
-        self._place = Place(rows["epoch"], rows["row"], done)
-        self._row = rows["row"]
-
-    def _enter(self, epoch: int) -> None:
-        self._given_in_epoch = 0
-        self._place = Place(epoch)
-        self._row = 0
-
-    def _is_full(self) -> bool:
-        return self._chain.take_in_all is not None and self._given_in_all >= self._chain.take_in_all
-
-    def _limited(self) -> Iterator[Any]:
-        """The elements of the present epoch, as many as are to be taken; each is counted before it is given out."""
-        most = self._chain.take_batches
-        if self._is_full() or (most is not None and self._given_in_epoch >= most):
-            return
-        self._stream.go_to(self._place.at(self._row))
-        for element, row in self._of_epoch():
-            self._row = row
-            self._given_in_epoch += 1
-            self._given_in_all += 1
-            yield element
-            if self._is_full() or self._given_in_epoch == most:
-                return
-
-    @abstractmethod
-    def _of_epoch(self) -> Iterator[tuple[Any, int]]:
-        """Elements from the stream's place on, each with the number of rows that are given out after it."""
-
-
-class Batches(Elements):
-    """Elements are batches, as the stream cuts them."""
-
-    def _of_epoch(self) -> Iterator[tuple[Any, int]]:
-        for record_batch in self._stream:
-            yield self._maker.batch(record_batch, self._place.epoch), self._stream.place.row
-
-
-class Rows(Elements):
-    """Elements are rows."""
-
-    def _of_epoch(self) -> Iterator[tuple[Any, int]]:
-        row = self._row
-        for record_batch in self._stream:
-            for element in self._maker.rows(record_batch, self._place.epoch):
-                row += 1
-                yield element, row
-
-
-def _warn_of_nothing(chain: Chain) -> None:
-    """Say that a whole epoch gave nothing; not of one of more shards than there are rows."""
-    num_rows = chain.survey().num_rows
-    if not num_rows:
-        warnings.warn(f"{chain.source.name}: has no rows, so that nothing is given out", stacklevel=3)
-    elif chain.shard is None and chain.cut is not None:
-        warnings.warn(f"{chain.source.name}: its {num_rows} rows give no whole batch", stacklevel=3)
+        self._given_in_epoch, self._given_in_all = state["given_in_epoch"], state["given_in_all"]
+        done = None if rows["done"] is None else ConsumedRows.of_state(rows["done"])
+        self._position, self._row = StreamPosition(rows["epoch"], rows["row"], done), rows["row"]

@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.data.arguments import kind_of, name_of
 from penstock.data.arrow_numpy import Column, Columns, Origin, Ragged
-from penstock.readers.sequence import derive_generator
+from penstock.readers.order import derive_generator
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class MapStep:
-    """One `.map` of a chain."""
-
     fn: Callable[..., Any]
     seed: int | None
     by_row: bool
@@ -44,12 +42,16 @@ class MapStep:
         return dict(self._call(row, origin, index))
 
     def _call(self, element: Row | Columns, origin: Origin, row: int, what: str = "") -> Mapping[str, Any]:
+        given: list[Any] = [element]
+        if self.seed is not None:
+            row_id = int(origin.row_ids[row])
+            given.append(derive_generator("map", self.seed, self.index, origin.epoch, row_id))
         try:
-            made = self.fn(element) if self.seed is None else self.fn(element, self._generator(origin, row))
+            made = self.fn(*given)
         except Exception as error:
+            text = " ".join(str(error).split()) or "(without a text)"
             raise DataError(
-                f"map: {name_of(self.fn)} failed for {what}{origin.describe(row)}: {type(error).__name__}: "
-                f"{_one_line(error)}"
+                f"map: {name_of(self.fn)} failed for {what}{origin.describe(row)}: {type(error).__name__}: {text}"
             ) from error
         if not isinstance(made, Mapping):
             raise DataError(
@@ -58,12 +60,8 @@ class MapStep:
             )
         return made
 
-    def _generator(self, origin: Origin, row: int) -> np.random.Generator:
-        return derive_generator("map", self.seed or 0, self.index, origin.epoch, int(origin.row_ids[row]))
-
 
 def row_of(columns: Columns, index: int) -> Row:
-    """One row of a batch."""
     return {name: column[index] for name, column in columns.items()}
 
 
@@ -114,7 +112,3 @@ def _array(name: str, values: Any) -> NDArray[Any]:
             "penstock.Ragged(values, offsets)"
         ) from error
     return array.astype(object) if array.dtype.kind in "US" else array
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or "(without a text)"

@@ -6,15 +6,15 @@ the stages of the data path share the rest.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.data.window import window_bytes
-from penstock.readers.origin import ROW_FIELD
+from penstock.readers.scan import ScannedFiles
 from penstock.readers.storage import ALL_BLOCKS_BYTES
-from penstock.readers.survey import Survey
+from penstock.readers.stream import ROW_FIELD
 from penstock.readers.uris import is_uri
 from penstock.runtime.budget import MemoryBudget, Share
 
@@ -25,7 +25,7 @@ BLOCKS_AHEAD = 2
 """Blocks that reading ahead holds: one that waits, and one that is in use."""
 BLOCKS_AHEAD_OF_A_SHUFFLE = 4
 CUT_CAP_BYTES = 64 * MIB
-RUN_FILE_SETTINGS = {
+_SETTINGS = {
     "shuffle": "data_config.shuffle_buffer",
     "cut": "data_config.max_batch_rows",
     "prefetch": "data_config.prefetch",
@@ -58,15 +58,11 @@ class StageShares:
     @classmethod
     def of(cls, budget: MemoryBudget, stream: str = "") -> Self:
         """Those that were planned for a stream: "", or EVALUATION."""
-        shares = budget.shares
-        return cls(
-            reader=shares[f"{stream}reader"],
-            prefetch=shares.get(f"{stream}prefetch"),
-            read_ahead=shares.get(f"{stream}read ahead"),
-            shuffle=shares.get(f"{stream}shuffle"),
-            cut=shares.get(f"{stream}cut"),
-            workers=shares.get(f"{stream}workers"),
-        )
+        names = [stage.name for stage in fields(cls)]
+        shares: dict[str, Any] = {
+            name: budget.shares.get(f"{stream}{name.replace('_', ' ')}") for name in names
+        }
+        return cls(**shares)
 
 
 def share_model(
@@ -87,13 +83,12 @@ def share_model(
     budget.share("step", step_bytes, setting=rows_setting)
 
 
-def shuffle_bytes_of(survey: Survey, num_rows: int) -> int:
-    """What a shuffle holds whose windows have so many rows."""
-    return window_bytes(survey.columns.append(ROW_FIELD), num_rows, survey.row_bytes) if num_rows else 0
+def shuffle_bytes_of(scanned: ScannedFiles, num_rows: int) -> int:
+    return window_bytes(scanned.columns.append(ROW_FIELD), num_rows, scanned.row_bytes) if num_rows else 0
 
 
 def data_path_bytes(
-    streams: Mapping[str, Survey],
+    streams: Mapping[str, ScannedFiles],
     shuffle_bytes: int,
     prefetch_bytes: int | None = None,
     by_cost: bool = False,
@@ -101,15 +96,15 @@ def data_path_bytes(
     """What the stages that carry rows can use, so that workers take nothing of it."""
     prefetch = PREFETCH_CAP_BYTES if prefetch_bytes is None else prefetch_bytes
     per_stream = [
-        survey.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * survey.block_bytes + prefetch
-        for survey in streams.values()
+        scanned.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * scanned.block_bytes + prefetch
+        for scanned in streams.values()
     ]
     fixed = shuffle_bytes + CUT_CAP_BYTES * by_cost + ALL_BLOCKS_BYTES
     return fixed + sum(per_stream) * 8 // 7
 
 
 def worker_bytes(batch_bytes: int) -> int:
-    """What one worker more takes: its process, what it allocates for a batch, and what is in flight for it."""
+    """Of one worker more: its process, what it allocates for a batch, and what is in flight for it."""
     return WORKER_BYTES + (WORK_PER_BATCH + FLIGHT_PER_WORKER) * batch_bytes
 
 
@@ -142,34 +137,32 @@ def share_workers(
 
 def share_data_path(
     budget: MemoryBudget,
-    streams: Mapping[str, Survey],
+    streams: Mapping[str, ScannedFiles],
     *,
     shuffle_bytes: int = 0,
     prefetch_bytes: int | None = None,
     by_cost: bool = False,
     reader_cap_bytes: int | None = None,
     is_ahead: bool = True,
-    settings: Mapping[str, str] = RUN_FILE_SETTINGS,
 ) -> None:
     """Shares of the stages that carry rows.
 
     `streams` are the data sets that are read at once, by the word in front of the names of their shares: "" and, for
     a run that evaluates on the way, EVALUATION. A reader gets what it can use, at most `reader_cap_bytes`, and never
     less than it needs. With `is_ahead`, two blocks or more are read ahead where there is room for them, and an eighth
-    of what is left stays free. `prefetch_bytes` None: chosen; 0: nothing is prefetched. `settings` says what the user
-    calls what decides about a share.
+    of what is left stays free. `prefetch_bytes` None: chosen; 0: nothing is prefetched.
     """
 
     def share(name: str, num_bytes: int) -> int:
-        setting = settings[name.removeprefix(EVALUATION)]
+        setting = _SETTINGS[name.removeprefix(EVALUATION)]
         return budget.share(name, num_bytes, setting=setting).limit_bytes
 
     if shuffle_bytes:
         share("shuffle", shuffle_bytes)
-    if any(is_uri(file.path) for survey in streams.values() for file in survey.files):
+    if any(is_uri(file.path) for scanned in streams.values() for file in scanned.files):
         share("store windows", ALL_BLOCKS_BYTES)
     rest = max(0, budget.unshared_bytes) // len(streams)
-    for stream, survey in streams.items():
+    for stream, scanned in streams.items():
         left = rest * 7 // 8 if is_ahead else rest
         if by_cost and not stream:
             left -= share("cut", max(1, min(CUT_CAP_BYTES, left // 4)))
@@ -177,10 +170,10 @@ def share_data_path(
         prefetch = chosen if prefetch_bytes is None else prefetch_bytes
         if prefetch:
             share(f"{stream}prefetch", prefetch)
-        ample = min(survey.ample_bytes, reader_cap_bytes or survey.ample_bytes)
-        reader = share(f"{stream}reader", max(survey.least_bytes, min(ample, left - prefetch)))
+        ample = min(scanned.ample_bytes, reader_cap_bytes or scanned.ample_bytes)
+        reader = share(f"{stream}reader", max(scanned.min_bytes, min(ample, left - prefetch)))
         # While a window is drawn from, the next one is being read.
         max_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
-        num_ahead = min(max_ahead, (left - prefetch - reader) // survey.block_bytes)
+        num_ahead = min(max_ahead, (left - prefetch - reader) // scanned.block_bytes)
         if is_ahead and num_ahead >= BLOCKS_AHEAD:
-            share(f"{stream}read ahead", num_ahead * survey.block_bytes)
+            share(f"{stream}read ahead", num_ahead * scanned.block_bytes)

@@ -8,11 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, Self, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from penstock.readers.origin import ROW_COLUMN, locate
-from penstock.readers.stream import Stream
+from penstock.readers.stream import ROW_COLUMN, Stream, describe_rows
 from penstock.runtime.budget import Share
 from penstock.runtime.worker_process import Failure, Send, WorkerError, WorkerStack, innermost
 from penstock.runtime.workers import Supervisor, WorkerPool
@@ -53,7 +51,6 @@ class ParallelMap(Generic[R]):
 
     @property
     def pids(self) -> list[int]:
-        """Of the workers; none before the first batch."""
         return [] if self._pool is None else self._pool.pids
 
     def __iter__(self) -> Iterator[tuple[R, pa.RecordBatch]]:
@@ -82,7 +79,6 @@ class ParallelMap(Generic[R]):
         self._source.set_epoch(epoch)
 
     def close(self) -> None:
-        """End the workers, and put the source back to the last batch given out."""
         self._stop()
         if self._pool is not None:
             self._pool.close()
@@ -174,7 +170,9 @@ class _BatchSupervisor(Supervisor[_Task]):
         self._file_paths = file_paths
 
     def describe(self, task: _Task) -> str:
-        return rows_of(task.batch, self._file_paths)
+        if ROW_COLUMN not in task.batch.schema.names or not task.batch.num_rows:
+            return f"a batch of {task.batch.num_rows} rows"
+        return describe_rows(task.batch.column(ROW_COLUMN).to_numpy(), self._file_paths)
 
     def hangs(self, task: _Task, name: str, seconds: float, longest_seconds: float, stack: str) -> NoReturn:
         usual = f"; until now a batch took {longest_seconds:.3g} s at most" if longest_seconds else ""
@@ -183,15 +181,3 @@ class _BatchSupervisor(Supervisor[_Task]):
             f"{name} has been at {self.describe(task)} for {seconds:.0f} s{usual}; {where}. Look at what it waits "
             f"for; {self.other_cure}"
         ) from (WorkerStack(stack) if stack else None)
-
-
-def rows_of(batch: pa.RecordBatch, file_paths: Sequence[str]) -> str:
-    """Which rows a record batch holds, for a message; rows are counted from 0."""
-    if ROW_COLUMN not in batch.schema.names or not batch.num_rows:
-        return f"a batch of {batch.num_rows} rows"
-    row_ids = batch.column(ROW_COLUMN).to_numpy()
-    file_index, row = locate(int(row_ids[0]))
-    file = file_paths[file_index] if file_index < len(file_paths) else f"file {file_index}"
-    if bool((np.diff(row_ids) == 1).all()):
-        return f"rows {row} to {row + batch.num_rows - 1} of {file}"
-    return f"{batch.num_rows} scattered rows, the first of them row {row} of {file}"

@@ -1,29 +1,24 @@
 """Background threads that work ahead, as far as a number of bytes allows."""
 
+import operator
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 import pyarrow as pa
 
 from penstock.data.stage import Stage
-from penstock.readers.stream import Place, RecordStream, Stream
+from penstock.readers.stream import RecordStream, Stream, StreamPosition
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 
 T = TypeVar("T")
 
 
-def _nbytes(item: Any) -> int:
-    return int(item.nbytes)
-
-
 @dataclass(frozen=True, slots=True)
 class _Made(Generic[T]):
-    """An item, and the source's state after it."""
-
     item: T
     state: State
     leased_bytes: int
@@ -31,8 +26,6 @@ class _Made(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """The source has no more, or failed."""
-
     state: State | None
     error: BaseException | None = None
 
@@ -54,7 +47,7 @@ class Prefetch(Generic[T]):
         self,
         source: Stream[T],
         share: Share,
-        num_bytes: Callable[[T], int] = _nbytes,
+        num_bytes: Callable[[T], int] = operator.attrgetter("nbytes"),
         hold_handed_out: bool = False,
     ) -> None:
         self.source = source
@@ -75,7 +68,10 @@ class Prefetch(Generic[T]):
         """An error of the source is raised here, with its traceback."""
         self._release_held()  # of a loop that was left
         if self._thread is None:
-            self._start()
+            self._state = self.source.state_dict()
+            self._stopping.clear()
+            self._thread = threading.Thread(target=self._work, name="penstock-prefetch", daemon=True)
+            self._thread.start()
         while isinstance(made := self._queue.get(), _Made):
             if self._hold_handed_out:
                 self._held_bytes = made.leased_bytes
@@ -85,7 +81,12 @@ class Prefetch(Generic[T]):
             yield made.item
             del made
             self._release_held()
-        self._finish(made)
+        self._stop()
+        if made.state is not None:
+            self._state = made.state
+        if made.error is not None:
+            self.source.load_state_dict(self._state)
+            raise made.error
 
     def num_waiting(self) -> int:
         return self._queue.qsize()
@@ -109,12 +110,6 @@ class Prefetch(Generic[T]):
         if (close := getattr(self.source, "close", None)) is not None:
             close()
 
-    def _start(self) -> None:
-        self._state = self.source.state_dict()
-        self._stopping.clear()
-        self._thread = threading.Thread(target=self._work, name="penstock-prefetch", daemon=True)
-        self._thread.start()
-
     def _stop(self) -> None:
         if self._thread is None:
             return
@@ -132,35 +127,26 @@ class Prefetch(Generic[T]):
         self._share.release(self._held_bytes)
         self._held_bytes = 0
 
-    def _finish(self, ended: _Ended) -> None:
-        self._stop()
-        if ended.state is not None:
-            self._state = ended.state
-        if ended.error is not None:
-            self.source.load_state_dict(self._state)
-            raise ended.error
-
     def _work(self) -> None:
         """What the thread does: always ends with `_Ended`, so that nobody waits for ever."""
         try:
-            self._make_ahead()
+            items = iter(self.source)
+            try:
+                for item in items:
+                    # At least one byte, so that items of no size do not queue without end.
+                    leased_bytes = max(1, min(self._num_bytes(item), self._share.limit_bytes))
+                    if self._stopping.is_set() or not self._share.acquire(
+                        leased_bytes, self._stopping.is_set
+                    ):
+                        break
+                    self._queue.put(_Made(item, self.source.state_dict(), leased_bytes))
+                    del item
+            finally:
+                if (close := getattr(items, "close", None)) is not None:
+                    close()
             self._queue.put(_Ended(self.source.state_dict()))
         except BaseException as error:  # raised again where the items are used
             self._queue.put(_Ended(None, error))
-
-    def _make_ahead(self) -> None:
-        items = iter(self.source)
-        try:
-            for item in items:
-                # At least one byte, so that items of no size do not queue without end.
-                leased_bytes = max(1, min(self._num_bytes(item), self._share.limit_bytes))
-                if self._stopping.is_set() or not self._share.acquire(leased_bytes, self._stopping.is_set):
-                    return
-                self._queue.put(_Made(item, self.source.state_dict(), leased_bytes))
-                del item
-        finally:
-            if (close := getattr(items, "close", None)) is not None:
-                close()
 
 
 class ReadAhead(Stage):
@@ -177,20 +163,20 @@ class ReadAhead(Stage):
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self._stop()
-        self._source.go_to(self._place)
+        self._source.seek(self._position)
         running = self._running = Prefetch(self._source, self._share, hold_handed_out=True)
         self._source.num_waiting = running.num_waiting
         try:
             for batch in running:
-                self._place = self._place.at(self._place.row + batch.num_rows)
+                self._position = self._position.at(self._position.row + batch.num_rows)
                 yield batch
         finally:
             self._source.num_waiting = None
             running.close()
 
-    def go_to(self, place: Place) -> None:
+    def seek(self, position: StreamPosition) -> None:
         self._stop()
-        super().go_to(place)
+        super().seek(position)
 
     def close(self) -> None:
         self._stop()

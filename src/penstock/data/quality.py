@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.readers.blocks import Blocks, Int64Array
-from penstock.readers.origin import ROW_COLUMN, ids_of_rows
+from penstock.readers.order import Blocks, Int64Array
+from penstock.readers.stream import ROW_COLUMN, ids_of_rows
 
 _STRETCH_ROWS = 65_536
 
@@ -30,7 +30,9 @@ class ShuffleQuality:
         self._num_seen = 0
         self._num_looked_at = 0
         self._coverage_sum = 0.0
-        self._label_pairs = _LabelPairs()
+        self._num_pairs, self._shift = 0, 0.0
+        self._sums = np.zeros(5)
+        """Of pairs of neighbouring labels: both, both squared, and their products."""
 
     def see(self, batch: pa.RecordBatch) -> None:
         is_skipped = self._num_seen % self._every > 0
@@ -43,7 +45,21 @@ class ShuffleQuality:
         self._num_looked_at += 1
         labels = None if self._label is None else batch.column(self._label)
         if labels is not None and (pa.types.is_integer(labels.type) or pa.types.is_floating(labels.type)):
-            self._label_pairs.add(np.asarray(labels.to_numpy(zero_copy_only=False), np.float64))
+            self._add_labels(np.asarray(labels.to_numpy(zero_copy_only=False), np.float64))
+
+    def _add_labels(self, labels: NDArray[np.float64]) -> None:
+        """Take in labels in their order; pairs with one that is not finite are left out."""
+        first, second = labels[:-1], labels[1:]
+        usable = np.isfinite(first) & np.isfinite(second)
+        first, second = first[usable], second[usable]
+        if not len(first):
+            return
+        if not self._num_pairs:
+            # Sums of squares of numbers far from 0 would lose what differs in them.
+            self._shift = float(first.mean())
+        first, second = first - self._shift, second - self._shift
+        self._num_pairs += len(first)
+        self._sums += [first.sum(), second.sum(), first @ first, second @ second, first @ second]
 
     def score(self) -> dict[str, float]:
         """What was found so far; empty before the first batch.
@@ -55,9 +71,12 @@ class ShuffleQuality:
         if not self._num_looked_at:
             return {}
         score = {"block_coverage": self._coverage_sum / self._num_looked_at}
-        correlation = self._label_pairs.correlation()
-        if correlation is not None:
-            score["label_autocorrelation"] = correlation
+        if self._num_pairs:
+            first, second, first_squares, second_squares, products = self._sums / self._num_pairs
+            variances = (first_squares - first**2) * (second_squares - second**2)
+            if variances > 0:
+                correlation = (products - first * second) / np.sqrt(variances)
+                score["label_autocorrelation"] = float(np.clip(correlation, -1, 1))
         return score | {"batches_looked_at": self._num_looked_at}
 
 
@@ -82,36 +101,3 @@ def _stretches(blocks: Blocks, stretch_rows: int) -> tuple[Int64Array, Int64Arra
     skipped = (np.arange(len(block)) - first_of_block) * stretch_rows
     first_ids = ids_of_rows(blocks.file_index[block], blocks.first_row[block] + skipped)
     return first_ids, np.minimum(stretch_rows, blocks.num_rows[block] - skipped)
-
-
-class _LabelPairs:
-    """The correlation of labels of neighbours, from sums alone."""
-
-    def __init__(self) -> None:
-        self._num_pairs = 0
-        self._shift = 0.0
-        self._sums = np.zeros(5)
-
-    def add(self, labels: NDArray[np.float64]) -> None:
-        """Take in labels in their order; pairs with one that is not finite are left out."""
-        first, second = labels[:-1], labels[1:]
-        usable = np.isfinite(first) & np.isfinite(second)
-        first, second = first[usable], second[usable]
-        if not len(first):
-            return
-        if not self._num_pairs:
-            # Sums of squares of numbers far from 0 would lose what differs in them.
-            self._shift = float(first.mean())
-        first, second = first - self._shift, second - self._shift
-        self._num_pairs += len(first)
-        self._sums += [first.sum(), second.sum(), first @ first, second @ second, first @ second]
-
-    def correlation(self) -> float | None:
-        """From -1 to 1; None where the labels do not differ."""
-        if not self._num_pairs:
-            return None
-        first, second, first_squares, second_squares, products = self._sums / self._num_pairs
-        variances = (first_squares - first**2) * (second_squares - second**2)
-        if variances <= 0:
-            return None
-        return float(np.clip((products - first * second) / np.sqrt(variances), -1, 1))

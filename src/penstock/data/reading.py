@@ -15,7 +15,6 @@ from penstock.data.dataset import Dataset
 from penstock.data.sources import (
     Arrays,
     Files,
-    NumpyFiles,
     Paths,
     Source,
     TFRecords,
@@ -26,7 +25,7 @@ from penstock.data.sources import (
     path_text,
 )
 from penstock.readers.memory_arrays import MEMORY
-from penstock.readers.sections import DatasetType, ReadingSection
+from penstock.readers.sections import ReadingSection
 
 
 def from_arrays(arrays: Mapping[str, Any] | pa.Table) -> Dataset:
@@ -39,7 +38,7 @@ def from_arrays(arrays: Mapping[str, Any] | pa.Table) -> Dataset:
 
 def read_parquet(paths: Paths, columns: Sequence[str] | None = None) -> Dataset:
     """Rows of Parquet files; `columns`: only these are read."""
-    return _files(DatasetType.ParquetDataset, paths, columns)
+    return _files("ParquetDataset", paths, columns)
 
 
 def read_csv(
@@ -57,7 +56,7 @@ def read_csv(
     """
     with_header = flag_argument("read_csv", "header", header)
     options = {"delimiter": delimiter, "with_header": with_header, "input_fields": fields_of(types)}
-    dataset = _files(DatasetType.CsvDataset, paths, columns, options)
+    dataset = _files("CsvDataset", paths, columns, options)
     if columns is None:
         dataset.check_names(list(types or ()))
     return dataset
@@ -67,17 +66,17 @@ def read_json(
     paths: Paths, columns: Sequence[str] | None = None, *, types: Mapping[str, str] | None = None
 ) -> Dataset:
     """Rows of files with one JSON object in each line; `types` as in `read_csv`."""
-    return _files(DatasetType.JsonDataset, paths, columns, {"input_fields": fields_of(types)})
+    return _files("JsonDataset", paths, columns, {"input_fields": fields_of(types)})
 
 
 def read_arrow(paths: Paths, columns: Sequence[str] | None = None) -> Dataset:
     """Rows of Arrow IPC or Feather files."""
-    return _files(DatasetType.ArrowDataset, paths, columns)
+    return _files("ArrowDataset", paths, columns)
 
 
 def read_numpy(paths: Paths, columns: Sequence[str] | None = None) -> Dataset:
     """Rows of `.npz` files, or of directories with one `.npy` file for each column."""
-    return _files(DatasetType.NumpyDataset, paths, columns)
+    return _files("NumpyDataset", paths, columns)
 
 
 def read_store(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Dataset:
@@ -96,7 +95,7 @@ def read_tfrecord(
     records tells.
     """
     if schema is None:
-        return _files(DatasetType.TFRecordDataset, paths, columns)
+        return _files("TFRecordDataset", paths, columns)
     features = mapping_argument("schema", schema, '{"features": ("float32", 10), "label": "int64"}')
     if not features:
         raise ConfigError.at("schema", "names no feature; leave it out to have all of them found")
@@ -105,20 +104,19 @@ def read_tfrecord(
 
 
 def _files(
-    kind: DatasetType, paths: Paths, columns: Sequence[str] | None, options: Mapping[str, Any] | None = None
+    kind: str, paths: Paths, columns: Sequence[str] | None, options: Mapping[str, Any] | None = None
 ) -> Dataset:
     files = files_at(paths)
     try:
         section = ReadingSection(dataset_type=kind, **(options or {}))
     except ValidationError as error:
         raise ConfigError(value_problems(error, ReadingSection)[:1]) from error
-    source = NumpyFiles if kind is DatasetType.NumpyDataset else Files
-    return _dataset(source(name_of_files(files), section, files), columns)
+    return _dataset(Files(name_of_files(files), section, files), columns)
 
 
 def _dataset(source: Source, columns: Sequence[str] | None) -> Dataset:
     """The Dataset of a source; what is wrong with files and columns is found here."""
     chain = Chain(source, None if columns is None else names_argument("columns", columns))
     with own_words():
-        chain.survey()
+        chain.scan()
     return Dataset(chain)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import DataError
 from penstock.config.nearest import hint
-from penstock.readers.blocks import Int64Array
 from penstock.readers.columns import is_list
-from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.order import Int64Array
+from penstock.readers.stream import ROW_COLUMN
 
 FUNCTIONS = {
     "sum_of_lengths": "the lengths of all sequences added up: what grows with every step of every sequence",
@@ -26,38 +26,6 @@ FUNCTIONS = {
 
 _CALL = re.compile(r"\s*(?P<function>\w+)\s*\((?P<names>[^()]*)\)\s*")
 _EXAMPLE = "write it like sum_of_lengths(clicks, carts)"
-
-
-@dataclass(frozen=True, slots=True)
-class CostExpression:
-    """A function over the lengths of sequences, each a feature or a column."""
-
-    function: str
-    names: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """From text; ValueError says what is wrong with it.
-
-        >>> CostExpression.parse("sum_of_lengths(clicks, carts)")
-        CostExpression(function='sum_of_lengths', names=('clicks', 'carts'))
-        """
-        call = _CALL.fullmatch(text)
-        if call is None:
-            raise ValueError(f"'{text}' is no expression over lengths; {_EXAMPLE}")
-        function = call["function"]
-        if function not in FUNCTIONS:
-            raise ValueError(f"there is no function '{function}'; {hint(function, FUNCTIONS)}")
-        names = tuple(name.strip() for name in call["names"].split(","))
-        if not all(names):
-            raise ValueError(f"'{text}' lacks the name of a sequence; {_EXAMPLE}")
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"'{text}' names '{twice}' twice")
-        return cls(function, names)
-
-    def __str__(self) -> str:
-        return f"{self.function}({', '.join(self.names)})"
 
 
 ArrowArray = Any
@@ -82,9 +50,9 @@ class SequenceLength:
         return (self.column,)
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse a column that is not there, or that has no length."""
-        kind = column_type(schema, self.column)
-        if not _has_length(kind):
+        kind = _column_type(schema, self.column)
+        values = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
+        if not (is_list(values) or _is_text(values) or pt.is_map(values)):
             raise DataError.at(
                 f"is of type {kind}; only lists and texts of several steps have a length", column=self.column
             )
@@ -94,7 +62,7 @@ class SequenceLength:
         return lengths if self.longest is None else np.minimum(lengths, self.longest)
 
 
-def column_type(schema: pa.Schema, column: str) -> pa.DataType:
+def _column_type(schema: pa.Schema, column: str) -> pa.DataType:
     """The type of a column; an unknown one is an error with the nearest name."""
     index = schema.get_field_index(column)
     if index < 0:
@@ -102,12 +70,6 @@ def column_type(schema: pa.Schema, column: str) -> pa.DataType:
         raise DataError(f"there is no column '{column}'; {hint(column, known)}")
     kind: pa.DataType = schema.field(index).type
     return kind
-
-
-def _has_length(kind: pa.DataType) -> bool:
-    if pt.is_dictionary(kind):
-        return _has_length(kind.value_type)
-    return is_list(kind) or _is_text(kind) or pt.is_map(kind)
 
 
 def _lengths(array: ArrowArray, separator: str) -> Int64Array:
@@ -139,15 +101,18 @@ def _steps(texts: ArrowArray, separator: str) -> ArrowArray:
     return pc.add(has_steps, num_separators)
 
 
+_TEXTS = (
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.binary(),
+    pa.large_binary(),
+    pa.binary_view(),
+)
+
+
 def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pt.is_string(kind)
-        or pt.is_large_string(kind)
-        or pt.is_string_view(kind)
-        or pt.is_binary(kind)
-        or pt.is_large_binary(kind)
-        or pt.is_binary_view(kind)
-    )
+    return kind in _TEXTS
 
 
 Costs = NDArray[Any]
@@ -159,8 +124,6 @@ _COMBINE = {"sum_of_lengths": np.add, "max_of_lengths": np.maximum}
 
 @dataclass(frozen=True, slots=True)
 class ColumnCost:
-    """The costs that stand in a column."""
-
     column: str
 
     @property
@@ -172,8 +135,9 @@ class ColumnCost:
         return self.column
 
     def check(self, schema: pa.Schema) -> None:
-        kind = column_type(schema, self.column)
-        if not _is_number(kind):
+        kind = _column_type(schema, self.column)
+        value = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
+        if not (pt.is_integer(value) or pt.is_floating(value) or pt.is_decimal(value) or pt.is_null(value)):
             raise DataError.at(f"is of type {kind}; a cost is a number", column=self.column)
 
     def of(self, batch: pa.RecordBatch) -> Costs:
@@ -194,31 +158,22 @@ class ColumnCost:
 class LengthCost:
     """Costs computed from the lengths of sequences; a row without a sequence costs nothing."""
 
-    expression: CostExpression
+    function: str
+    name: str
+    """The expression."""
     lengths: tuple[SequenceLength, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(length.column for length in self.lengths))
 
-    @property
-    def name(self) -> str:
-        return str(self.expression)
-
     def check(self, schema: pa.Schema) -> None:
         for length in self.lengths:
             length.check(schema)
 
     def of(self, batch: pa.RecordBatch) -> Costs:
-        """The lengths of each row, put together; none is ever missing."""
-        combine = _COMBINE[self.expression.function]
+        combine = _COMBINE[self.function]
         return reduce(combine, (length.of(batch) for length in self.lengths))
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    if pt.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind) or pt.is_null(kind))
 
 
 CostOf: TypeAlias = ColumnCost | LengthCost
@@ -226,14 +181,26 @@ CostOf: TypeAlias = ColumnCost | LengthCost
 
 
 def cost_of_expression(expression: str, sequences: Mapping[str, SequenceLength] | None = None) -> LengthCost:
-    """Costs computed from lengths, such as `sum_of_lengths(clicks, carts)`.
+    """Costs computed from lengths, such as `sum_of_lengths(clicks, carts)`; ValueError says what is wrong with it.
 
     `sequences` tells what a name of the expression stands for; another name is a column of lists, or of texts
     with `;` between their steps.
+
+    >>> cost_of_expression("sum_of_lengths(clicks,carts)").name
+    'sum_of_lengths(clicks, carts)'
     """
-    try:
-        parsed = CostExpression.parse(expression)
-    except ValueError as error:
-        raise ConfigError.at("data_config.sample_cost", str(error)) from error
+    call = _CALL.fullmatch(expression)
+    if call is None:
+        raise ValueError(f"'{expression}' is no expression over lengths; {_EXAMPLE}")
+    function = call["function"]
+    if function not in FUNCTIONS:
+        raise ValueError(f"there is no function '{function}'; {hint(function, FUNCTIONS)}")
+    names = [name.strip() for name in call["names"].split(",")]
+    if not all(names):
+        raise ValueError(f"'{expression}' lacks the name of a sequence; {_EXAMPLE}")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"'{expression}' names '{twice}' twice")
     known = sequences or {}
-    return LengthCost(parsed, tuple(known.get(name) or SequenceLength(name) for name in parsed.names))
+    lengths = tuple(known.get(name) or SequenceLength(name) for name in names)
+    return LengthCost(function, f"{function}({', '.join(names)})", lengths)

@@ -33,9 +33,9 @@ def _expression(text: str | None) -> str | None:
     if text is None:
         return None
     # It brings pyarrow, which `schema` and most run files do without.
-    from penstock.data.row_cost import CostExpression
+    from penstock.data.row_cost import cost_of_expression
 
-    return str(CostExpression.parse(text))
+    return cost_of_expression(text).name
 
 
 _COST_KEYS = ("sample_cost_field", "sample_cost", "max_batch_rows", "oversize", "null_cost")
@@ -112,7 +112,6 @@ class BatchingSection(Section):
         return self
 
     def resolved_eval_batch_size(self) -> int:
-        """Rows in a batch of evaluation and prediction."""
         return self.eval_batch_size or self.batch_size
 
     def shuffle_batches(self) -> int | None:

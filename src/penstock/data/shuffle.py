@@ -16,10 +16,9 @@ from penstock.data.quality import ShuffleQuality
 from penstock.data.row_cost import SequenceLength
 from penstock.data.stage import RowBuffer, Stage
 from penstock.data.window import RowStore
-from penstock.readers.blocks import Int64Array
-from penstock.readers.fingerprints import START_ANEW
-from penstock.readers.sequence import derive_generator
-from penstock.readers.stream import Place, RecordStream
+from penstock.readers.order import Int64Array, derive_generator
+from penstock.readers.reading import START_ANEW
+from penstock.readers.stream import RecordStream, StreamPosition
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 
@@ -34,13 +33,8 @@ class Bucketing:
     length: SequenceLength
     run_rows: int
 
-    def __post_init__(self) -> None:
-        if self.run_rows < 1:
-            raise ValueError(f"a run needs at least one row, not {self.run_rows}")
-
     @property
     def state(self) -> State:
-        """What the order of rows depends on."""
         length = self.length
         return {"bucket_by": [length.column, length.separator, length.longest], "run_rows": self.run_rows}
 
@@ -70,20 +64,20 @@ def by_length(
 
 def window_order(
     order: Mapping[str, Any],
-    place: Place,
+    position: StreamPosition,
     window: int,
     num_rows: int,
     lengths: Int64Array | None = None,
 ) -> Int64Array:
     """In which order the rows of a window are drawn; `order` is that of a shuffled stream.
 
-    `lengths` are those of the rows of the window, where rows are brought together by them. Of the place, the epoch
+    `lengths` are those of the rows of the window, where rows are brought together by them. Of the position, the epoch
     counts, and the rows that were done before this stream took over: none, unless the number of shards changed on
     the way.
     """
     shard = order.get("shard", (0, 1))
-    num_done = 0 if place.done is None else place.done.num_rows
-    generator = derive_generator("rows", order["shuffle"]["seed"], place.epoch, window, *shard, num_done)
+    num_done = 0 if position.consumed is None else position.consumed.num_rows
+    generator = derive_generator("rows", order["shuffle"]["seed"], position.epoch, window, *shard, num_done)
     rows = generator.permutation(num_rows)
     return rows if lengths is None else by_length(rows, lengths, order["shuffle"]["run_rows"], generator)
 
@@ -111,8 +105,6 @@ class Shuffle(Stage):
         as_views: bool = False,
         quality: ShuffleQuality | None = None,
     ) -> None:
-        if num_rows < 1:
-            raise ValueError(f"a shuffle needs at least one row, not {num_rows}")
         super().__init__(source)
         self._bucketing = bucketing
         windows: State = {"num_rows": num_rows, "seed": seed}
@@ -146,15 +138,23 @@ class Shuffle(Stage):
                 )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        window, num_drawn = divmod(self._place.row, self._num_rows)
-        self._source.go_to(self._place.at(window * self._num_rows))
+        window, num_drawn = divmod(self._position.row, self._num_rows)
+        self._source.seek(self._position.at(window * self._num_rows))
         rows = RowBuffer(iter(self._source))
         store = RowStore(self.schema, self._num_rows)
         # An iteration that was left alone would hold its bytes for ever.
         self._hold(0)
         try:
             while self._fill(store, rows, window):
-                yield from self._draw(store, num_drawn)
+                self._hold(store.num_bytes)
+                for start in range(num_drawn, store.num_rows, self._piece_rows):
+                    end = min(start + self._piece_rows, store.num_rows)
+                    self._position = self._position.at(self._position.row + end - start)
+                    piece = store.rows(start, end, self._as_views)
+                    if self._quality is not None:
+                        self._quality.see(piece.slice(0, self._batch_rows))
+                    yield piece
+                    del piece
                 window, num_drawn = window + 1, 0
         finally:
             self._hold(0)
@@ -171,22 +171,10 @@ class Shuffle(Stage):
 
         store.fill(pieces())
         known = np.concatenate(lengths) if lengths else None
-        store.permute(window_order(self._order, self._place, window, store.num_rows, known))
+        store.permute(window_order(self._order, self._position, window, store.num_rows, known))
         return store.num_rows > 0
 
-    def _draw(self, store: RowStore, num_drawn: int) -> Iterator[pa.RecordBatch]:
-        self._hold(store.num_bytes)
-        for start in range(num_drawn, store.num_rows, self._piece_rows):
-            end = min(start + self._piece_rows, store.num_rows)
-            self._place = self._place.at(self._place.row + end - start)
-            piece = store.rows(start, end, self._as_views)
-            if self._quality is not None:
-                self._quality.see(piece.slice(0, self._batch_rows))
-            yield piece
-            del piece
-
     def _hold(self, num_bytes: int) -> None:
-        """Lease so much of the share, instead of what was leased before."""
         if self._share is not None:
             self._share.release(self._held_bytes)
             self._held_bytes = 0

@@ -14,30 +14,30 @@ import pyarrow as pa
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.data.arguments import kind_of, mapping_argument, own_words
-from penstock.readers.blocks import Blocks
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.memory_arrays import MEMORY, survey_arrays
-from penstock.readers.numpy_files import NumpySurvey
-from penstock.readers.recognition import Likeness, recognise
-from penstock.readers.sections import DatasetType, Field, ReadingSection, parse_field_type
-from penstock.readers.survey import BlockDecoder, Survey, Wanted, dataset_type_of, survey
+from penstock.readers.memory_arrays import MEMORY, scan_arrays
+from penstock.readers.numpy_files import FilePart, ScannedArrays
+from penstock.readers.order import Blocks
+from penstock.readers.recognition import recognise
+from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles, dataset_type_of, scan_files
+from penstock.readers.sections import Field, ReadingSection, parse_field_type
 from penstock.runtime.budget import Share
 
 
-def first_rows_of(survey: Survey, num_rows: int) -> Survey:
-    """A survey whose blocks hold the first rows of another's, in the order of the files."""
-    blocks = survey.blocks
+def first_rows_of(scanned: ScannedFiles, num_rows: int) -> ScannedFiles:
+    """A scan whose blocks hold the first rows of another's, in the order of the files."""
+    blocks = scanned.blocks
     starts = np.cumsum(blocks.num_rows) - blocks.num_rows
     kept = int(np.searchsorted(starts, num_rows, side="left"))
     left = np.minimum(blocks.num_rows[:kept], num_rows - starts[:kept])
-    return FirstRows(survey, Blocks(blocks.file_index[:kept], blocks.first_row[:kept], left))
+    return FirstRows(scanned, Blocks(blocks.file_index[:kept], blocks.first_row[:kept], left))
 
 
 @dataclass(frozen=True)
-class FirstRows(Survey):
-    """Everything is as in the whole survey, except that later blocks are not there; the last may be shorter."""
+class FirstRows(ScannedFiles):
+    """Everything is as in the whole scan, except that later blocks are not there; the last may be shorter."""
 
-    whole: Survey
+    whole: ScannedFiles
     kept: Blocks
 
     blocks = property(lambda self: self.kept)
@@ -45,7 +45,7 @@ class FirstRows(Survey):
     fingerprints = property(lambda self: self.whole.fingerprints)
     columns = property(lambda self: self.whole.columns)
     row_bytes = property(lambda self: self.whole.row_bytes)
-    least_bytes = property(lambda self: self.whole.least_bytes)
+    min_bytes = property(lambda self: self.whole.min_bytes)
     ample_bytes = property(lambda self: self.whole.ample_bytes)
     block_bytes = property(lambda self: self.whole.block_bytes)
 
@@ -55,17 +55,17 @@ class FirstRows(Survey):
 
 
 _CALLS = {
-    DatasetType.ParquetDataset: ("Parquet", "read_parquet"),
-    DatasetType.CsvDataset: ("CSV", "read_csv"),
-    DatasetType.JsonDataset: ("JSON", "read_json"),
-    DatasetType.ArrowDataset: ("Arrow IPC", "read_arrow"),
-    DatasetType.TFRecordDataset: ("TFRecord", "read_tfrecord"),
-    DatasetType.NumpyDataset: ("NumPy", "read_numpy"),
+    "ParquetDataset": ("Parquet", "read_parquet"),
+    "CsvDataset": ("CSV", "read_csv"),
+    "JsonDataset": ("JSON", "read_json"),
+    "ArrowDataset": ("Arrow IPC", "read_arrow"),
+    "TFRecordDataset": ("TFRecord", "read_tfrecord"),
+    "NumpyDataset": ("NumPy", "read_numpy"),
 }
 
 
 @contextmanager
-def telling_other_formats(said: DatasetType, files: Sequence[DataFile]) -> Iterator[None]:
+def telling_other_formats(said: str, files: Sequence[DataFile]) -> Iterator[None]:
     """Where a file cannot be read and looks like another format, say that instead of what is wrong with its bytes."""
     try:
         yield
@@ -76,7 +76,7 @@ def telling_other_formats(said: DatasetType, files: Sequence[DataFile]) -> Itera
         raise
 
 
-def refuse_other_format(said: DatasetType, file: DataFile, cause: Exception | None = None) -> None:
+def refuse_other_format(said: str, file: DataFile, cause: Exception | None = None) -> None:
     """An error where a file looks like another format than was said; nothing where that is not certain."""
     found = recognise(file)
     if found is None:
@@ -88,15 +88,12 @@ def refuse_other_format(said: DatasetType, file: DataFile, cause: Exception | No
     looks, call = _CALLS[found.dataset_type]
     if found.is_gzip:
         looks += " compressed with gzip"
-    advice = f"use {call}{_options(found)}" if found.dataset_type != said else ""
+    options = f"(..., delimiter={found.delimiter!r})" if found.delimiter not in (None, ",") else ""
+    advice = f"use {call}{options}" if found.dataset_type != said else ""
     if is_unnamed_gzip:
         advice += f"{', and ' if advice else ''}let its name end with .gz"
     wrong = f"looks like {looks}" + (f", not {name}" if found.dataset_type != said else "")
     raise DataError(f"{file.path}: {wrong}; {advice}") from cause
-
-
-def _options(found: Likeness) -> str:
-    return f"(..., delimiter={found.delimiter!r})" if found.delimiter not in (None, ",") else ""
 
 
 _Key = tuple[tuple[str, ...] | None, int | None]
@@ -108,12 +105,12 @@ class Source(ABC):
 
     name: str
     """For messages and for `repr`: the files, or what the arrays are."""
-    _looks: dict[_Key, Survey] = field(default_factory=dict, init=False, repr=False)
+    _looks: dict[_Key, ScannedFiles] = field(default_factory=dict, init=False, repr=False)
 
-    def survey(self, columns: tuple[str, ...] | None = None, num_rows: int | None = None) -> Survey:
+    def scan(self, columns: tuple[str, ...] | None = None, num_rows: int | None = None) -> ScannedFiles:
         """Some columns (None: all) of the first rows (None: all)."""
         if (columns, num_rows) not in self._looks:
-            found = self._look(columns) if num_rows is None else first_rows_of(self.survey(columns), num_rows)
+            found = self._look(columns) if num_rows is None else first_rows_of(self.scan(columns), num_rows)
             self._looks[columns, num_rows] = found
         return self._looks[columns, num_rows]
 
@@ -122,21 +119,19 @@ class Source(ABC):
         return {**self.__dict__, "_looks": {}}
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """The shape of a row of columns that have more axes than one: Arrow has only lists for them."""
+        """The shape of a row where it has more axes than one: Arrow has only lists for them."""
         return {}
 
     def no_column(self, name: str) -> DataError:
-        return DataError(
-            f"{self.name}: there is no column '{name}'; {hint(name, self.survey().columns.names)}"
-        )
+        return DataError(f"{self.name}: there is no column '{name}'; {hint(name, self.scan().columns.names)}")
 
     def advice_on_text(self, column: str) -> str:
         """What to do where a column is text and should be numbers."""
         return ""
 
     @abstractmethod
-    def _look(self, columns: Sequence[str] | None) -> Survey:
-        """A survey of these columns."""
+    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
+        """A scan of these columns."""
 
 
 @dataclass(eq=False)
@@ -147,21 +142,27 @@ class Files(Source):
     files: Sequence[DataFile]
 
     @property
-    def _kind(self) -> DatasetType:
-        return DatasetType(dataset_type_of(self.reading, self.files))
+    def _kind(self) -> str:
+        return dataset_type_of(self.reading, self.files)
 
     def advice_on_text(self, column: str) -> str:
         """Types of text files are found from samples, unless they are said."""
-        if self._kind not in (DatasetType.CsvDataset, DatasetType.JsonDataset):
+        if self._kind not in ("CsvDataset", "JsonDataset"):
             return ""
         return (
             f"; where that is because of some bad values, say the type, types={{'{column}': 'float64'}}, and the first "
             "of them is named"
         )
 
-    def _look(self, columns: Sequence[str] | None) -> Survey:
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        found = self.scan() if self._kind == "NumpyDataset" else None
+        if not isinstance(found, ScannedArrays) or not isinstance(part := found.parts[0], FilePart):
+            return {}
+        return _deep({name: array.shape for name, array in part.arrays.items()})
+
+    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
         with telling_other_formats(self._kind, self.files):
-            found = survey(self.reading, self.files, Wanted(columns))
+            found = scan_files(self.reading, self.files, ReadRequest(columns))
         # Any text is CSV of some kind, and a look at lines that are no JSON finds no keys.
         first_name = next(iter(found.columns.names), "")
         if not first_name or first_name.startswith(("{", "[")):
@@ -169,50 +170,34 @@ class Files(Source):
         return found
 
 
-class Surveyed(Source):
-    """Files that were looked at already, for the columns that are needed."""
+class ScannedSource(Source):
+    def __init__(self, scanned: ScannedFiles) -> None:
+        super().__init__(name_of_files(scanned.files))
+        self._found = scanned
 
-    def __init__(self, survey: Survey) -> None:
-        super().__init__(name_of_files(survey.files))
-        self._found = survey
-
-    def _look(self, columns: Sequence[str] | None) -> Survey:
+    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
         return self._found
-
-
-class NumpyFiles(Files):
-    """NumPy files, whose arrays may have any number of axes."""
-
-    def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        survey = self.survey()
-        if not isinstance(survey, NumpySurvey) or not survey.parts:
-            return {}
-        return _deep({name: array.shape for name, array in survey.parts[0].arrays.items()})
 
 
 @dataclass(eq=False)
 class TFRecords(Source):
-    """TFRecord files with the features that they are said to have."""
-
     files: Sequence[DataFile]
     schema: Mapping[str, Any]
 
-    def _look(self, columns: Sequence[str] | None) -> Survey:
+    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
         # Imported where it is needed: its kernels take a while to load.
-        from penstock.readers.tfrecord import survey_tfrecord_with
+        from penstock.readers.tfrecord import scan_tfrecord_with
 
-        with telling_other_formats(DatasetType.TFRecordDataset, self.files):
-            return survey_tfrecord_with(self.files, Wanted(columns), self.schema)
+        with telling_other_formats("TFRecordDataset", self.files):
+            return scan_tfrecord_with(self.files, ReadRequest(columns), self.schema)
 
 
 @dataclass(eq=False)
 class Arrays(Source):
-    """Arrays in memory or mapped into it."""
-
     arrays: Mapping[str, Any]
 
-    def _look(self, columns: Sequence[str] | None) -> Survey:
-        return survey_arrays(self.arrays, Wanted(columns))
+    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
+        return scan_arrays(self.arrays, ReadRequest(columns))
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         return _deep(
@@ -224,37 +209,26 @@ def _deep(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     return {name: shape[1:] for name, shape in shapes.items() if len(shape) > 2}
 
 
-_ADVICE = 'give a dict of arrays, such as {"x": features, "y": labels}, or a table'
-
-
 def columns_in(given: Any) -> dict[str, Any]:
-    """Each column by its name."""
-    return {name: _array(name, values) for name, values in _by_name(given).items()}
-
-
-def _by_name(given: Any) -> dict[str, Any]:
+    """Each column by its name, as a NumPy or an Arrow array."""
     if isinstance(given, pa.Table | pa.RecordBatch):
         names: list[Any] = given.schema.names
         arrays = list(given.columns)
-    elif isinstance(given, Mapping) or _is_data_frame(given):
+    elif isinstance(given, Mapping) or (hasattr(given, "items") and hasattr(given, "columns")):  # pandas
         names, arrays = list(given.keys()), [values for _, values in given.items()]
     else:
-        raise DataError(f"from_arrays: this is {kind_of(given)}; {_ADVICE}")
+        advice = 'give a dict of arrays, such as {"x": features, "y": labels}, or a table'
+        raise DataError(f"from_arrays: this is {kind_of(given)}; {advice}")
     for name, times in Counter(names).items():
         if not isinstance(name, str):
             raise DataError(f"from_arrays: {name!r} is no name; columns are named by texts")
         if times > 1:
             raise DataError.at(f"stands {times} times in this table", file=MEMORY, column=name)
-    return dict(zip(names, arrays, strict=True))
-
-
-def _is_data_frame(given: Any) -> bool:
-    """Whether it is one of pandas, which need not be installed."""
-    return hasattr(given, "items") and hasattr(given, "columns")
+    return {name: _array(name, values) for name, values in zip(names, arrays, strict=True)}
 
 
 def _array(name: str, values: Any) -> Any:
-    """A NumPy or an Arrow array: what is none yet becomes one, with texts and lists of different lengths in Arrow."""
+    """What is no array yet becomes one, with texts and lists of different lengths in Arrow."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     try:
@@ -262,11 +236,8 @@ def _array(name: str, values: Any) -> Any:
             return pa.array(values)
         array = np.asarray(values)
         if array.dtype.hasobject and not array.ndim:
-            raise DataError.at(
-                f"is {kind_of(values)}; give a NumPy array, a list or an Arrow array",
-                file=MEMORY,
-                column=name,
-            )
+            problem = f"is {kind_of(values)}; give a NumPy array, a list or an Arrow array"
+            raise DataError.at(problem, file=MEMORY, column=name)
         return pa.array(array) if array.dtype.hasobject else array
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise DataError.at(f"is no array: {error}", file=MEMORY, column=name) from error
@@ -279,7 +250,6 @@ _TYPE_NAMES = {"FLOAT32": "FLOAT", "FLOAT64": "DOUBLE", "STR": "STRING"}
 
 
 def files_at(paths: Paths) -> list[DataFile]:
-    """The files that paths mean, each once."""
     several = [paths] if isinstance(paths, str | bytes | os.PathLike) else paths
     if not isinstance(several, Iterable):
         raise ConfigError.at("paths", f"is {kind_of(paths)}; give a path, or a list of paths")
@@ -294,12 +264,10 @@ def files_at(paths: Paths) -> list[DataFile]:
 
 
 def name_of_files(files: Sequence[DataFile]) -> str:
-    """For messages."""
     return files[0].path if len(files) == 1 else f"{files[0].path} and {len(files) - 1} more"
 
 
 def path_text(path: Any) -> str:
-    """A path as text."""
     if not isinstance(path, str | os.PathLike):
         raise ConfigError.at("paths", f"{path!r} is no path; give a text or a pathlib.Path")
     return os.fspath(path)
@@ -307,14 +275,13 @@ def path_text(path: Any) -> str:
 
 def fields_of(types: Any) -> list[Field]:
     """The columns whose types are said, as a run file's input_fields says them."""
-    given = {} if types is None else mapping_argument("types", types, "{'age': 'int64'}")
-    try:
-        return [Field(input_name=name, input_type=_field_type(name, kind)) for name, kind in given.items()]
-    except ValueError as error:
-        raise ConfigError.at("types", str(error)) from error
-
-
-def _field_type(name: str, kind: Any) -> Any:
-    if not isinstance(kind, str):
-        raise ConfigError.at("types", f"of '{name}' is {kind!r}; write it as a text, such as 'int64'")
-    return parse_field_type(_TYPE_NAMES.get(kind.upper(), kind))
+    fields = []
+    for name, kind in mapping_argument("types", {} if types is None else types, "{'age': 'int64'}").items():
+        if not isinstance(kind, str):
+            raise ConfigError.at("types", f"of '{name}' is {kind!r}; write it as a text, such as 'int64'")
+        try:
+            field_type: Any = parse_field_type(_TYPE_NAMES.get(kind.upper(), kind))
+            fields.append(Field(input_name=name, input_type=field_type))
+        except ValueError as error:
+            raise ConfigError.at("types", str(error)) from error
+    return fields

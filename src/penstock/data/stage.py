@@ -1,27 +1,25 @@
 """What stages that reorder, filter or cut the rows of their source have in common."""
 
-from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import DataError
-from penstock.readers.origin import ROW_COLUMN
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.stream import Place, RecordStream
+from penstock.readers.stream import ROW_COLUMN, RecordStream, StreamPosition
 from penstock.runtime.world import State
 
 
 class Stage(RecordStream):
     """A stage over a source; one that keeps the order of rows says only how it gives them (`__iter__`).
 
-    The place of such a stage is a count of the source's rows, so that its source is entered at the same row.
+    The position of such a stage is a count of the source's rows, so that its source is entered at the same row.
     """
 
     def __init__(self, source: RecordStream) -> None:
         self._source = source
-        self._place = source.place
+        self._position = source.position
 
     @property
     def schema(self) -> pa.Schema:
@@ -32,11 +30,11 @@ class Stage(RecordStream):
         return self._source.order
 
     @property
-    def place(self) -> Place:
-        return self._place
+    def position(self) -> StreamPosition:
+        return self._position
 
-    def go_to(self, place: Place) -> None:
-        self._place = place
+    def seek(self, position: StreamPosition) -> None:
+        self._position = position
 
     def close(self) -> None:
         self._source.close()
@@ -46,33 +44,25 @@ class Stage(RecordStream):
 
 
 class RowBuffer:
-    """Takes any number of rows at a time from record batches of any size."""
-
     def __init__(self, source: Iterator[pa.RecordBatch]) -> None:
         self._source = source
-        self._arrived: deque[pa.RecordBatch] = deque()
-
-    def take(self, num_rows: int) -> list[pa.RecordBatch]:
-        """The next rows, as views in the order of the source; fewer than asked for only at its end."""
-        return list(self.pieces(num_rows))
+        self._rest: pa.RecordBatch | None = None
 
     def pieces(self, num_rows: int) -> Iterator[pa.RecordBatch]:
-        """The same rows, each piece as soon as it is there: nothing is held that was given out."""
-        while num_rows and (self._arrived or self.receive() is not None):
-            first = self._arrived.popleft()
+        """The next rows, as views in the order of the source; fewer than asked for only at its end.
+
+        Each piece is given as soon as it is there, and nothing is held that was given out.
+        """
+        while num_rows:
+            first, self._rest = self._rest, None
+            if first is None and (first := next(self._source, None)) is None:
+                return
             piece = first.slice(0, num_rows)
             if piece.num_rows < first.num_rows:
-                self._arrived.appendleft(first.slice(piece.num_rows))
+                self._rest = first.slice(piece.num_rows)
             num_rows -= piece.num_rows
             del first
             yield piece
-
-    def receive(self) -> pa.RecordBatch | None:
-        """Let one more batch of the source wait, and look at it; None at the end of the source."""
-        batch = next(self._source, None)
-        if batch is not None:
-            self._arrived.append(batch)
-        return batch
 
 
 def join(pieces: list[pa.RecordBatch], setting: str = "data_config.batch_size") -> pa.RecordBatch:
@@ -86,26 +76,24 @@ def join(pieces: list[pa.RecordBatch], setting: str = "data_config.batch_size") 
         joined: pa.RecordBatch = pa.concat_batches(pieces)  # type: ignore[attr-defined]
     except pa.ArrowInvalid as error:
         num_rows = sum(piece.num_rows for piece in pieces)
-        raise DataError(f"{num_rows} rows do not fit one batch: {error}; lower {setting}") from error
+        raise DataError(f"{num_rows} rows do not fit one batch: {error}; lower {setting}", setting) from error
     return joined
 
 
 class TakeRows(Stage):
-    """The first rows of a stream, in the order in which it gives them."""
-
     def __init__(self, source: RecordStream, num_rows: int) -> None:
         super().__init__(source)
         self._num_rows = num_rows
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        if self._place.row >= self._num_rows:
+        if self._position.row >= self._num_rows:
             return
-        self._source.go_to(self._place)
+        self._source.seek(self._position)
         for batch in self._source:
-            taken = batch.slice(0, self._num_rows - self._place.row)
-            self._place = self._place.at(self._place.row + taken.num_rows)
+            taken = batch.slice(0, self._num_rows - self._position.row)
+            self._position = self._position.at(self._position.row + taken.num_rows)
             yield taken
-            if self._place.row >= self._num_rows:
+            if self._position.row >= self._num_rows:
                 return
 
 
@@ -120,9 +108,9 @@ class QuarantineFilter(Stage):
         self._quarantine = quarantine
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self._source.go_to(self._place)
+        self._source.seek(self._position)
         for batch in self._source:
-            self._place = self._source.place
+            self._position = self._source.position
             bad = self._quarantine.bad(np.asarray(batch.column(ROW_COLUMN)))
             rows = batch.filter(pa.array(~bad)) if bad.any() else batch
             if rows.num_rows:

@@ -22,7 +22,12 @@ def tf_dataset(dataset: Dataset, chain: Chain, num_elements: int | None) -> Any:
         tf = import_module("tensorflow")
     except ImportError as error:
         raise ConfigError.at("to_tf", "TensorFlow is not installed; pip install 'penstock[tf]'") from error
-    signature = _signature(tf, chain, _example(chain))
+    cut = chain.cut
+    num_rows = cut.num_rows if isinstance(cut, ByRows) and cut.drop_remainder else None
+    signature = {
+        name: _spec(tf, value, cut is None, not chain.maps, num_rows)
+        for name, value in _example(chain).items()
+    }
 
     def elements() -> Iterator[dict[str, Any]]:
         return ({name: _value(tf, value) for name, value in element.items()} for element in dataset)
@@ -38,7 +43,7 @@ def tf_dataset(dataset: Dataset, chain: Chain, num_elements: int | None) -> Any:
 def _example(chain: Chain) -> dict[str, Any]:
     """Something with the columns and types of a batch: what maps make of one, only trying tells."""
     if not chain.maps:
-        schema = chain.survey().columns
+        schema = chain.scan().columns
         empty = pa.RecordBatch.from_pylist([], schema=schema).select(chain.names())
         return dict(columns_of(empty, Origin(0, empty, ()), chain.source.shapes()))
     first = next(iter(Dataset(chain)), None)
@@ -47,14 +52,6 @@ def _example(chain: Chain) -> dict[str, Any]:
             f"{chain.source.name}: has no rows, so that nobody knows what the map gives; leave it out"
         )
     return dict(first)
-
-
-def _signature(tf: Any, chain: Chain, example: dict[str, Any]) -> dict[str, Any]:
-    """The type and shape of every column."""
-    cut = chain.cut
-    num_rows = cut.num_rows if isinstance(cut, ByRows) and cut.drop_remainder else None
-    is_row = cut is None
-    return {name: _spec(tf, value, is_row, not chain.maps, num_rows) for name, value in example.items()}
 
 
 def _spec(tf: Any, value: Any, is_row: bool, is_empty: bool, num_rows: int | None) -> Any:

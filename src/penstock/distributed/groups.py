@@ -15,6 +15,9 @@ from penstock.config.errors import ConfigError
 from penstock.runtime.collectives import Array, Collectives, OneProcess
 from penstock.runtime.world import World
 
+TIMEOUT_SECONDS = 1800.0
+"""How long ranks wait for each other before they give up."""
+
 
 class TorchCollectives:
     """What ranks can do together; every rank must call, in the same order."""
@@ -24,7 +27,6 @@ class TorchCollectives:
         self._num_ranks = dist.get_world_size()
 
     def sum(self, array: Array) -> Array:
-        """The element-wise sum over ranks, the same on all."""
         total = torch.from_numpy(np.array(array, copy=True)).to(self._device)
         dist.all_reduce(total)
         result: Array = total.cpu().numpy()
@@ -54,7 +56,6 @@ class TorchCollectives:
         return [_array(part, parts[0]) for part in torch.split(received, sizes_bytes)]
 
     def barrier(self) -> None:
-        """Wait until every rank is here."""
         dist.barrier(device_ids=[self._device.index] if self._device.type == "cuda" else None)
 
     def _bytes(self, array: Array) -> torch.Tensor:
@@ -68,10 +69,6 @@ def _array(content: torch.Tensor, like: Array) -> Array:
     if like.ndim == 0:
         return values.reshape(())
     return values.reshape(len(values) // max(1, math.prod(like.shape[1:])), *like.shape[1:])
-
-
-TIMEOUT_SECONDS = 1800.0
-"""How long ranks wait for each other before they give up."""
 
 
 def compute_device(world: World) -> torch.device:
@@ -92,43 +89,32 @@ def process_group(world: World, timeout_seconds: float = TIMEOUT_SECONDS) -> Ite
 
     A group that exists already (a run inside a run, a notebook) is used and left as it is.
     """
+    collectives = OneProcess() if world.num_ranks == 1 else None
     if dist.is_initialized():
-        _require_same_size(world)
-        yield _collectives(world)
+        if dist.get_world_size() != world.num_ranks:
+            raise ConfigError(
+                f"this run has {world.num_ranks} ranks, but a group of {dist.get_world_size()} is open already"
+            )
+        yield collectives or TorchCollectives(compute_device(world))
         return
     # torch puts the rank in front of every traceback, for good; the hook from before comes back.
     excepthook = sys.excepthook
-    _open(world, timedelta(seconds=timeout_seconds))
+    timeout, device = timedelta(seconds=timeout_seconds), compute_device(world)
+    if collectives is not None:
+        dist.init_process_group("gloo", store=HashStore(), rank=0, world_size=1, timeout=timeout)
+    else:
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        try:
+            dist.init_process_group(backend, rank=world.rank, world_size=world.num_ranks, timeout=timeout)
+        except (ValueError, dist.DistError) as error:
+            reason = str(error).splitlines()[0]
+            raise ConfigError(
+                f"rank {world.rank} cannot join the others: {reason}; start the ranks with torchrun"
+            ) from None
     try:
-        yield _collectives(world)
+        yield collectives or TorchCollectives(device)
     finally:
         dist.destroy_process_group()
         sys.excepthook = excepthook
-
-
-def _open(world: World, timeout: timedelta) -> None:
-    if world.num_ranks == 1:
-        dist.init_process_group("gloo", store=HashStore(), rank=0, world_size=1, timeout=timeout)
-        return
-    device = compute_device(world)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    try:
-        dist.init_process_group(backend, rank=world.rank, world_size=world.num_ranks, timeout=timeout)
-    except (ValueError, dist.DistError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(
-            f"rank {world.rank} cannot join the others: {reason}; start the ranks with torchrun"
-        ) from None
-
-
-def _require_same_size(world: World) -> None:
-    if dist.get_world_size() != world.num_ranks:
-        raise ConfigError(
-            f"this run has {world.num_ranks} ranks, but a group of {dist.get_world_size()} is open already"
-        )
-
-
-def _collectives(world: World) -> Collectives:
-    return OneProcess() if world.num_ranks == 1 else TorchCollectives(compute_device(world))

@@ -12,7 +12,6 @@ from torchrec.distributed.planner.types import (
     KernelConfig,
     ParameterConstraints,
     PlannerError,
-    Topology,
     TopologyFactory,
     TrainerConfig,
 )
@@ -47,7 +46,7 @@ def shard(
 ) -> DistributedModelParallel:
     """The model with its embedding tables divided among the ranks; a process group must be open.
 
-    Each rank makes its part of the pooled tables anew by their `init_fn`: values that `model` holds already
+    Each rank makes its part of the pooled tables again by their `init_fn`: values that `model` holds already
     are not carried over, so tables are best on the meta device until here, where they take no memory.
     `sparse_optimizer` (class and settings) updates the tables in the backward pass; frozen tables
     (`requires_grad` False) do not move. Without one (evaluation, prediction) backward must not be called.
@@ -79,9 +78,18 @@ def plan_tables(model: nn.Module, world: World, device: torch.device) -> Shardin
         )
         for table in table_configs(model)
     }
+    on_gpu = device.type == "cuda"
+    trainer = TrainerConfig(
+        world_size=world.num_ranks,
+        local_world_size=min(world.num_ranks, torch.cuda.device_count()) if on_gpu else world.num_ranks,
+        hbm_cap_bytes=torch.cuda.get_device_properties(device).total_memory if on_gpu else None,
+        ddr_cap_bytes=_HOST_MEMORY_BYTES,
+    )
     planner = EmbeddingShardingPlanner(
-        topology=_topology(world, device),
-        storage_reservation=FixedPercentageStorageReservation(_reserved(device)),
+        topology=TopologyFactory.create_topology(
+            trainer, kernel_config=KernelConfig(compute_device=device.type)
+        ),
+        storage_reservation=FixedPercentageStorageReservation(_DEVICE_MEMORY_RESERVED if on_gpu else 0.0),
         constraints=constraints,
         stats=[],
         debug=False,
@@ -96,7 +104,6 @@ def plan_tables(model: nn.Module, world: World, device: torch.device) -> Shardin
 
 
 def table_configs(model: nn.Module) -> list[BaseEmbeddingConfig]:
-    """The configurations of all embedding tables of a model that is not sharded yet."""
     configs: list[BaseEmbeddingConfig] = []
     for module in model.modules():
         if isinstance(module, EmbeddingBagCollection):
@@ -110,18 +117,3 @@ def dense_parameters(model: DistributedModelParallel) -> dict[str, nn.Parameter]
     """The parameters that an ordinary optimizer has to move: all but those that backward itself updates."""
     named = in_backward_optimizer_filter(model.named_parameters())
     return {name: parameter for name, parameter in named if parameter.requires_grad}
-
-
-def _topology(world: World, device: torch.device) -> Topology:
-    on_gpu = device.type == "cuda"
-    trainer = TrainerConfig(
-        world_size=world.num_ranks,
-        local_world_size=min(world.num_ranks, torch.cuda.device_count()) if on_gpu else world.num_ranks,
-        hbm_cap_bytes=torch.cuda.get_device_properties(device).total_memory if on_gpu else None,
-        ddr_cap_bytes=_HOST_MEMORY_BYTES,
-    )
-    return TopologyFactory.create_topology(trainer, kernel_config=KernelConfig(compute_device=device.type))
-
-
-def _reserved(device: torch.device) -> float:
-    return _DEVICE_MEMORY_RESERVED if device.type == "cuda" else 0.0

@@ -6,7 +6,7 @@ The tensors are those in use, not copies: loading into them is loading into the 
 counts by are copied, and given back after loading.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import torch
@@ -55,7 +55,11 @@ def load_training_state(
             "or start them anew with --ignore_restore_optimizer"
         )
     checkpoint.load_tensors(state)
-    _take_numbers(dense_optimizer, state)
+    for name, parameter in dense_optimizer.params.items():
+        own = dense_optimizer.state.get(parameter, {})
+        for key, value in own.items():
+            if isinstance(value, int | float):  # a copy was loaded
+                own[key] = type(value)(state[f"{_DENSE}{name}.{key}"].item())
 
 
 def load_averages(checkpoint: Checkpoint, model: nn.Module) -> None:
@@ -86,21 +90,9 @@ def _optimizer_state(prefix: str, optimizer: KeyedOptimizer) -> Iterator[tuple[s
         for key, value in state.items():
             if isinstance(value, torch.Tensor | int | float):
                 # Fused optimizers put the table's name before the key; the parameter's name has it already.
-                yield f"{prefix}{parameter}.{key.rpartition('.')[2]}", _as_tensor(value)
-
-
-def _as_tensor(value: torch.Tensor | int | float) -> torch.Tensor:
-    if isinstance(value, torch.Tensor):
-        return value
-    return torch.from_numpy(np.asarray(value))  # a float keeps all its digits
-
-
-def _take_numbers(optimizer: KeyedOptimizer, state: Mapping[str, torch.Tensor]) -> None:
-    for name, parameter in optimizer.params.items():
-        own = optimizer.state.get(parameter, {})
-        for key, value in own.items():
-            if isinstance(value, int | float):
-                own[key] = type(value)(state[f"{_DENSE}{name}.{key}"].item())
+                name = f"{prefix}{parameter}.{key.rpartition('.')[2]}"
+                # As an array of NumPy a float keeps all its digits.
+                yield name, value if isinstance(value, torch.Tensor) else torch.from_numpy(np.asarray(value))
 
 
 def _create_state(optimizer: KeyedOptimizer, names: Collection[str]) -> None:

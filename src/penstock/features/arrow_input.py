@@ -5,7 +5,6 @@ dates (days) and timestamps (whole seconds) become int64; floating and decimal n
 strings stay text.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -29,8 +28,9 @@ from penstock.readers.columns import is_list
 ArrowArray = Any
 """pa.Array: its type stubs know fewer methods than the classes have."""
 
-_FLOATS = {pa.float32().id: np.float32, pa.float64().id: np.float64}
+_FLOATS = {pa.float32().id, pa.float64().id}
 _USABLE = "integers, floating and decimal numbers, booleans, strings, dates, timestamps, lists of these, maps"
+_DAY_MILLISECONDS = 86_400_000
 _TICKS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -61,7 +61,7 @@ def read_cells(batch: pa.RecordBatch | pa.Table, column: str, null: float | None
 
 def _filled(array: ArrowArray, null: float) -> NumberArray:
     """The numbers of an array of floating numbers, with one number in place of nulls; Arrow takes twice as long."""
-    values = _viewed_as(_FLOATS[array.type.id])(array)
+    values = _view(array.buffers()[1], _STORED[array.type.id][0], array.offset, len(array))
     bits = array.buffers()[0]
     first_byte, first_bit = divmod(array.offset, 8)
     num_bytes = -(-(first_bit + len(array)) // 8)
@@ -70,12 +70,14 @@ def _filled(array: ArrowArray, null: float) -> NumberArray:
 
 
 def cells_of(array: ArrowArray, column: str) -> Cells:
-    """The cells of an Arrow array; `column` is its name in errors."""
     kind = array.type
-    convert = _CONVERSIONS.get(kind.id)
-    if convert is not None:
-        return _number_cells(array, convert(array))
-    if kind.id in _TEXT_KINDS:
+    if kind.id in _NUMBERS:
+        values = _numbers(array)
+        if array.null_count == 0 or isinstance(values, Text):  # text is missing where it is null
+            return Cells(values, one_per_row(len(array)))
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        return Cells(values[valid], valid.astype(np.int32))
+    if kind.id in _TEXTS:
         return Cells(_text(array), one_per_row(len(array)), joined=True)
     if is_list(kind):
         return _list_cells(array, column)
@@ -86,14 +88,6 @@ def cells_of(array: ArrowArray, column: str) -> Cells:
     if pt.is_null(kind):
         return Cells(np.empty(0, np.int64), np.zeros(len(array), np.int32))
     raise BadValue(column, None, None, f"is of type {kind}, which cannot be a feature. Usable: {_USABLE}")
-
-
-def _number_cells(array: ArrowArray, values: NumberArray | Text) -> Cells:
-    """What stands in the null slots of the values is arbitrary; text is missing there already."""
-    if array.null_count == 0 or isinstance(values, Text):
-        return Cells(values, one_per_row(len(array)))
-    valid = _valid(array)
-    return Cells(values[valid], valid.astype(np.int32))
 
 
 def _list_cells(array: ArrowArray, column: str) -> Cells:
@@ -112,7 +106,6 @@ def _list_cells(array: ArrowArray, column: str) -> Cells:
 
 
 def _map_cells(array: ArrowArray, column: str) -> Cells:
-    """Keys are values and items are weights."""
     key = pa.field("key", array.type.key_type, nullable=False)
     entries: ArrowArray = pc.cast(array, pa.list_(pa.struct([key, pa.field("value", array.type.item_type)])))
     lengths = _list_lengths(entries)
@@ -151,85 +144,58 @@ def _text(array: ArrowArray) -> Text:
 def _view(buffer: pa.Buffer | None, dtype: Any, offset: int, size: int) -> NumberArray:
     """A read-only view of Arrow memory: always read-only, so that compiled kernels see one type."""
     if buffer is None or size == 0 or buffer.size == 0:
-        return _frozen(np.zeros(size, dtype))
-    return _frozen(np.frombuffer(cast(Any, buffer), dtype, size, offset * np.dtype(dtype).itemsize))
-
-
-def _frozen(values: NumberArray) -> NumberArray:
+        values = np.zeros(size, dtype)
+    else:
+        values = np.frombuffer(cast(Any, buffer), dtype, size, offset * np.dtype(dtype).itemsize)
     values.flags.writeable = False
     return values
 
 
-def _viewed_as(dtype: Any) -> Callable[[ArrowArray], NumberArray]:
-    def convert(array: ArrowArray) -> NumberArray:
-        return _view(array.buffers()[1], dtype, array.offset, len(array))
+def _numbers(array: ArrowArray) -> NumberArray | Text:
+    """The slots of an array of numbers, null or not; text where an unsigned one is past int64.
 
-    return convert
-
-
-def _widened_from(dtype: Any, wide: Any) -> Callable[[ArrowArray], NumberArray]:
-    view = _viewed_as(dtype)
-    return lambda array: view(array).astype(wide)
-
-
-def _booleans(array: ArrowArray) -> NumberArray:
-    """False is 0 and true is 1."""
-    return _widened_from(np.uint8, np.int64)(pc.cast(array, pa.uint8()))
-
-
-def _unsigned(array: ArrowArray) -> NumberArray | Text:
-    if (pc.max(array).as_py() or 0) > np.iinfo(np.int64).max:
+    Decimals are integers where they have no digits after the point and fit; times are whole seconds or days since
+    1970, rounded down, in UTC.
+    """
+    kind = array.type
+    if kind.id in _DECIMALS:
+        is_whole = kind.scale == 0 and kind.precision <= 18
+        array = pc.cast(array, pa.int64() if is_whole else pa.float64())
+    elif pt.is_boolean(kind):
+        array = pc.cast(array, pa.uint8())
+    elif pt.is_uint64(kind) and (pc.max(array).as_py() or 0) > np.iinfo(np.int64).max:
         return _text(pc.cast(array, pa.large_string()))
-    return _viewed_as(np.int64)(array)
+    stored, given = _STORED[array.type.id]
+    values = _view(array.buffers()[1], stored, array.offset, len(array))
+    if pt.is_timestamp(kind):
+        return np.floor_divide(values, _TICKS_PER_SECOND[kind.unit])
+    if pt.is_date64(kind):
+        return np.floor_divide(values, _DAY_MILLISECONDS)
+    return values if stored is given else values.astype(given)
 
 
-def _seconds(array: ArrowArray) -> NumberArray:
-    """Whole seconds since 1970, rounded down, in UTC."""
-    return np.floor_divide(_viewed_as(np.int64)(array), _TICKS_PER_SECOND[array.type.unit])
-
-
-def _whole_or_float(array: ArrowArray) -> NumberArray:
-    """Decimals: integers where they have no digits after the point and fit."""
-    if array.type.scale == 0 and array.type.precision <= 18:
-        return _viewed_as(np.int64)(pc.cast(array, pa.int64()))
-    return _viewed_as(np.float64)(pc.cast(array, pa.float64()))
-
-
-def _valid(array: ArrowArray) -> Any:
-    return array.is_valid().to_numpy(zero_copy_only=False)
-
-
-_TEXT_KINDS = frozenset(
-    kind.id
-    for kind in (
-        pa.string(),
-        pa.large_string(),
-        pa.string_view(),
-        pa.binary(),
-        pa.large_binary(),
-        pa.binary_view(),
-    )
-)
-
-_DAY_MILLISECONDS = 86_400_000
-_CONVERSIONS: dict[int, Callable[[ArrowArray], NumberArray | Text]] = {
-    pa.int64().id: _viewed_as(np.int64),
-    pa.int32().id: _widened_from(np.int32, np.int64),
-    pa.int16().id: _widened_from(np.int16, np.int64),
-    pa.int8().id: _widened_from(np.int8, np.int64),
-    pa.uint64().id: _unsigned,
-    pa.uint32().id: _widened_from(np.uint32, np.int64),
-    pa.uint16().id: _widened_from(np.uint16, np.int64),
-    pa.uint8().id: _widened_from(np.uint8, np.int64),
-    pa.bool_().id: _booleans,
-    pa.float64().id: _viewed_as(np.float64),
-    pa.float32().id: _viewed_as(np.float32),
-    pa.float16().id: _widened_from(np.float16, np.float32),
-    pa.date32().id: _widened_from(np.int32, np.int64),
-    pa.date64().id: lambda array: np.floor_divide(_viewed_as(np.int64)(array), _DAY_MILLISECONDS),
-    pa.timestamp("s").id: _seconds,
-    pa.decimal32(1).id: _whole_or_float,
-    pa.decimal64(1).id: _whole_or_float,
-    pa.decimal128(1).id: _whole_or_float,
-    pa.decimal256(1).id: _whole_or_float,
+_STORED: dict[int, tuple[Any, Any]] = {
+    pa.int64().id: (np.int64, np.int64),
+    pa.int32().id: (np.int32, np.int64),
+    pa.int16().id: (np.int16, np.int64),
+    pa.int8().id: (np.int8, np.int64),
+    pa.uint64().id: (np.int64, np.int64),
+    pa.uint32().id: (np.uint32, np.int64),
+    pa.uint16().id: (np.uint16, np.int64),
+    pa.uint8().id: (np.uint8, np.int64),
+    pa.float64().id: (np.float64, np.float64),
+    pa.float32().id: (np.float32, np.float32),
+    pa.float16().id: (np.float16, np.float32),
+    pa.date32().id: (np.int32, np.int64),
+    pa.date64().id: (np.int64, np.int64),
+    pa.timestamp("s").id: (np.int64, np.int64),
 }
+"""How Arrow stores numbers, and as what they are given."""
+
+_DECIMALS = frozenset(
+    kind.id for kind in (pa.decimal32(1), pa.decimal64(1), pa.decimal128(1), pa.decimal256(1))
+)
+_NUMBERS = frozenset({*_STORED, *_DECIMALS, pa.bool_().id})
+_STRINGS = (pa.string(), pa.large_string(), pa.string_view())
+_BINARIES = (pa.binary(), pa.large_binary(), pa.binary_view())
+_TEXTS = frozenset(kind.id for kind in (*_STRINGS, *_BINARIES))

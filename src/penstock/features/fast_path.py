@@ -34,8 +34,6 @@ class PlainColumns:
 
 
 class FastPath:
-    """Packs the plain columns of record batches; `fast_path_of` says whether there is one."""
-
     def __init__(self, ids: Sequence[SparseIds], numbers: Sequence[DenseNumbers]) -> None:
         self._id_names = tuple(feature.name for feature in ids)
         self._number_names = tuple(feature.name for feature in numbers)
@@ -49,20 +47,18 @@ class FastPath:
         self._known: tuple[pa.Schema, ColumnIndices | None] = pa.schema([]), None
 
     def pack(self, batch: pa.RecordBatch) -> PlainColumns | None:
-        """The columns of a batch; None where a feature has to look at it."""
         if batch.num_rows < _MIN_ROWS:
             return None
-        schema, places = self._known
+        schema, indices = self._known
         if not batch.schema.equals(schema):
-            places = self._find(batch.schema)
-            self._known = batch.schema, places
-        if places is None:
+            indices = self._find(batch.schema)
+            self._known = batch.schema, indices
+        if indices is None:
             return None
         with exported(batch) as address:
-            return self._copied(batch.num_rows, address, places)
+            return self._copied(batch.num_rows, address, indices)
 
     def warm(self) -> None:
-        """Load and compile the kernels."""
         nothing = np.zeros(0, np.int64)
         with exported(pa.record_batch({"x": pa.array([], pa.int64())})) as address:
             self._copied(0, address, (nothing, nothing))
@@ -71,18 +67,18 @@ class FastPath:
         """Which columns the features read; None where one is not of the type that can be copied."""
         ids = [schema.get_field_index(name) for name in self._id_columns]
         numbers = [schema.get_field_index(name) for name in self._number_columns]
-        wanted = [(place, pa.int64()) for place in ids] + [(place, pa.float32()) for place in numbers]
-        if any(place < 0 or schema.field(place).type != kind for place, kind in wanted):
+        wanted = [(index, pa.int64()) for index in ids] + [(index, pa.float32()) for index in numbers]
+        if any(index < 0 or schema.field(index).type != kind for index, kind in wanted):
             return None
         return np.array(ids, np.int64), np.array(numbers, np.int64)
 
-    def _copied(self, num_rows: int, address: int, places: "ColumnIndices") -> PlainColumns | None:
+    def _copied(self, num_rows: int, address: int, indices: "ColumnIndices") -> PlainColumns | None:
         from penstock.features.plain_kernels import copy_ids, copy_numbers
 
-        ids_FB = np.empty((len(places[0]), num_rows), np.int64)
-        numbers_BD = np.empty((num_rows, len(places[1])), np.float32)
-        is_plain = copy_ids(address, places[0], self._num_table_rows, ids_FB) and copy_numbers(
-            address, places[1], self._nulls, numbers_BD.view(np.uint32)
+        ids_FB = np.empty((len(indices[0]), num_rows), np.int64)
+        numbers_BD = np.empty((num_rows, len(indices[1])), np.float32)
+        is_plain = copy_ids(address, indices[0], self._num_table_rows, ids_FB) and copy_numbers(
+            address, indices[1], self._nulls, numbers_BD.view(np.uint32)
         )
         return PlainColumns(self._id_names, ids_FB, self._number_names, numbers_BD) if is_plain else None
 
@@ -104,16 +100,22 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 def fast_path_of(features: Sequence[Feature]) -> FastPath | None:
     """The fast path of a run; None where a feature does more than copy."""
-    ids = [feature for feature in features if isinstance(feature, SparseIds) and _copies_ids(feature)]
-    numbers = [
-        feature for feature in features if isinstance(feature, DenseNumbers) and _copies_numbers(feature)
-    ]
-    return FastPath(ids, numbers) if len(ids) + len(numbers) == len(features) else None
-
-
-def _copies_ids(feature: SparseIds) -> bool:
-    return isinstance(feature.encoding, GivenRows) and not feature.table.weighted
-
-
-def _copies_numbers(feature: DenseNumbers) -> bool:
-    return feature.width == 1 and feature.numbers.normalizer is None and len(feature.numbers.default) <= 1
+    ids: list[SparseIds] = []
+    numbers: list[DenseNumbers] = []
+    for feature in features:
+        if (
+            isinstance(feature, SparseIds)
+            and isinstance(feature.encoding, GivenRows)
+            and not feature.table.weighted
+        ):
+            ids.append(feature)
+        elif (
+            isinstance(feature, DenseNumbers)
+            and feature.width == 1
+            and feature.numbers.normalizer is None
+            and len(feature.numbers.default) <= 1
+        ):
+            numbers.append(feature)
+        else:
+            return None
+    return FastPath(ids, numbers)

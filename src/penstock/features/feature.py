@@ -17,15 +17,10 @@ from penstock.features.sections import FgMode, ParsingSection
 from penstock.features.sections.types import IdFeature, RawFeature
 
 Int64Array = NDArray[np.int64]
-
 Int32Array = NDArray[np.int32]
-
 Float32Array = NDArray[np.float32]
-
 Float64Array = NDArray[np.float64]
-
 BoolArray = NDArray[np.bool_]
-
 NumberArray = NDArray[Any]
 
 
@@ -58,7 +53,6 @@ def one_per_row(num_rows: int) -> Int32Array:
 
 
 def row_of_value(lengths: Int32Array, index: int) -> int:
-    """The row that holds the value at this index."""
     return int(np.searchsorted(np.cumsum(lengths, dtype=np.int64), index, side="right"))
 
 
@@ -71,7 +65,6 @@ def sum_by_row(counts: NumberArray, lengths: Int32Array) -> Int32Array:
 
 
 def fill_missing(column: SparseColumn, default: Int64Array, default_weights: Float32Array) -> SparseColumn:
-    """Rows without a value get the default values; the others stay as they are."""
     missing = column.lengths == 0
     if not missing.any():
         return column
@@ -85,8 +78,7 @@ def fill_missing(column: SparseColumn, default: Int64Array, default_weights: Flo
 def spread_default(
     values: NumberArray, lengths: Int32Array, missing: BoolArray, default: NumberArray
 ) -> NumberArray:
-    """The values with the default put into the missing rows; lengths already count the defaults."""
-    from_default = np.repeat(missing, lengths)
+    from_default = np.repeat(missing, lengths)  # lengths count the defaults already
     filled = np.empty(len(from_default), values.dtype)
     filled[from_default] = np.tile(default, int(np.count_nonzero(missing)))
     filled[~from_default] = values
@@ -148,14 +140,11 @@ class Feature(Protocol):
 
 
 _SIDES = ("user", "item", "context")
-
 _LATER_SIDES = ("feature", "const")
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureInput:
-    """The data column of a feature and how its texts are read."""
-
     column: str
     separator: bytes
     default: str | None
@@ -169,7 +158,6 @@ class FeatureInput:
 
 
 def feature_input(config: IdFeature | RawFeature, parsing: ParsingSection) -> FeatureInput:
-    """The input of a feature that reads one column."""
     mode = parsing.resolved_fg_mode()
     if mode is FgMode.FG_NONE:
         return FeatureInput(

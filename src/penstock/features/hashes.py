@@ -65,70 +65,52 @@ def _hashes(values: Any) -> Hashes:
     if types.is_boolean(kind):
         return _hashes(values.cast(pa.uint8()))
     if types.is_dictionary(kind):
-        return _dictionary_hashes(values)
+        if not len(values.dictionary):
+            return np.zeros(len(values), np.uint64)
+        indices = pc.fill_null(values.indices, 0).to_numpy(zero_copy_only=False)
+        hashes: Hashes = value_hashes(values.dictionary)[indices]
+        return hashes
     if types.is_struct(kind):
-        return _struct_hashes(values)
+        children = [values.field(index) for index in range(kind.num_fields)]
+        return row_hashes(
+            pa.RecordBatch.from_arrays(children, [str(index) for index in range(len(children))])
+        )
     if types.is_fixed_size_list(kind):
-        return _fixed_size_list_hashes(values)
+        items = value_hashes(
+            values.values.slice(values.offset * kind.list_size, len(values) * kind.list_size)
+        )
+        offsets = np.arange(len(values) + 1, dtype=np.int64) * kind.list_size
+        return _segment_hashes(lambda begin, end: items[begin:end], offsets)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
         return _list_hashes(values)
     if types.is_fixed_size_binary(kind) and not types.is_decimal(kind):
         return _hashes(values.cast(pa.binary()))
-    if (
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_binary(kind)
-        or types.is_large_binary(kind)
-    ):
+    if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return _text_hashes(values)
     return _number_hashes(values)
 
 
 def _number_hashes(values: Any) -> Hashes:
     """Numbers, decimals, dates and times: their bits."""
-    width_bits = _width_bits(values.type)
-    _, buffer = values.buffers()
+    try:
+        width_bits = int(values.type.bit_width)
+    except ValueError as error:
+        raise DataError(f"values of type {values.type} cannot be compared; leave the column out") from error
     if not len(values):
         return np.zeros(0, np.uint64)
+    _, buffer = values.buffers()
+    rows = slice(values.offset, values.offset + len(values))
     if width_bits > 64:
-        words = np.frombuffer(buffer, np.uint64).reshape(-1, width_bits // 64)
-        words = words[values.offset : values.offset + len(values)]
+        words = np.frombuffer(buffer, np.uint64).reshape(-1, width_bits // 64)[rows]
         hashes = mixed(words[:, 0].copy())
         for column in range(1, words.shape[1]):
             hashes = mixed(hashes ^ words[:, column])
         return hashes
-    bits = np.frombuffer(buffer, f"u{width_bits // 8}")[values.offset : values.offset + len(values)]
+    bits = np.frombuffer(buffer, f"u{width_bits // 8}")[rows]
     if pa.types.is_floating(values.type):
         # Adding zero makes -0.0, which equals 0.0, the same bits.
         bits = (bits.view(f"f{width_bits // 8}") + 0).view(bits.dtype)
     return mixed(bits.astype(np.uint64))
-
-
-def _width_bits(kind: Any) -> int:
-    try:
-        return int(kind.bit_width)
-    except ValueError as error:
-        raise DataError(f"values of type {kind} cannot be compared; leave the column out") from error
-
-
-def _dictionary_hashes(values: Any) -> Hashes:
-    if not len(values.dictionary):
-        return np.zeros(len(values), np.uint64)
-    indices = pc.fill_null(values.indices, 0).to_numpy(zero_copy_only=False)
-    hashes: Hashes = value_hashes(values.dictionary)[indices]
-    return hashes
-
-
-def _struct_hashes(values: Any) -> Hashes:
-    children = [values.field(index) for index in range(values.type.num_fields)]
-    return row_hashes(pa.RecordBatch.from_arrays(children, [str(index) for index in range(len(children))]))
-
-
-def _fixed_size_list_hashes(values: Any) -> Hashes:
-    size = values.type.list_size
-    items = value_hashes(values.values.slice(values.offset * size, len(values) * size))
-    offsets = np.arange(len(values) + 1, dtype=np.int64) * size
-    return _segment_hashes(lambda begin, end: items[begin:end], offsets)
 
 
 def _list_hashes(values: Any) -> Hashes:
@@ -181,7 +163,6 @@ def _sums_before(words: Callable[[int, int], Hashes], offsets: NDArray[np.int64]
 
 
 def _powers(base: int, count: int) -> Hashes:
-    """1, base, base**2, ..., modulo 2**64."""
     factors = np.full(count, base, np.uint64)
     factors[0] = 1
     return np.cumprod(factors, dtype=np.uint64)

@@ -4,7 +4,7 @@
 |------------------|------------------------------------------------|---------------------|
 | num_buckets      | the integer itself                             | num_buckets         |
 | hash_bucket_size | xxh64(text, seed 0), unsigned, modulo the size | hash_bucket_size    |
-| vocab_list       | 2 + place in the list; 0 default, 1 unknown    | len(vocab_list) + 2 |
+| vocab_list       | 2 + index in the list; 0 default, 1 unknown    | len(vocab_list) + 2 |
 | vocab_dict       | the row given, from 2; 0 default, 1 unknown    | largest row + 1     |
 
 With default_bucketize_value the vocabulary has all rows from 0 on, unknown values have that row, and no row
@@ -13,7 +13,6 @@ is kept for the default value: it is looked up like any other.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -27,36 +26,15 @@ from penstock.features.sections.types import (
     table_rows,
 )
 from penstock.features.text import (
+    Rule,
     Text,
     TextIds,
-    TextVocabulary,
+    Vocabulary,
+    encode_ids,
     hash_integers,
-    hash_tokens,
-    look_up_tokens,
-    parse_integers,
     text_of,
+    vocabulary_of,
 )
-
-
-class IdEncoding(Protocol):
-    """Values of a column -> rows of a table."""
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of the table."""
-
-    @property
-    def reads_text(self) -> bool:
-        """Whether a value counts as it is written, not as the number that it spells."""
-
-    def encode_integers(self, values: Int64Array) -> Int64Array:
-        """The rows of integer values."""
-
-    def encode_text(self, text: Text, separator: bytes, weighted: bool) -> TextIds:
-        """The rows of the values in texts."""
-
-    def encode_default(self, value: str) -> int:
-        """The row of a default value. ValueError when there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +45,12 @@ class GivenRows:
     reads_text: bool = False
 
     def encode_integers(self, values: Int64Array) -> Int64Array:
-        """The values themselves."""
         return values
 
     def encode_text(self, text: Text, separator: bytes, weighted: bool) -> TextIds:
-        """The integers that the texts spell."""
-        return parse_integers(text, separator, weighted)
+        return encode_ids(text, separator, weighted, Rule.PARSE_INTEGER)
 
     def encode_default(self, value: str) -> int:
-        """The integer, if it is a row of the table."""
         row = int(value)
         if not 0 <= row < self.num_rows:
             raise ValueError(f"is outside 0 to {self.num_rows - 1}")
@@ -90,15 +65,12 @@ class HashedRows:
     reads_text: bool = True
 
     def encode_integers(self, values: Int64Array) -> Int64Array:
-        """Hashes the decimal texts of the integers."""
         return hash_integers(values, self.num_rows)
 
     def encode_text(self, text: Text, separator: bytes, weighted: bool) -> TextIds:
-        """Hashes the tokens."""
-        return hash_tokens(text, separator, weighted, self.num_rows)
+        return encode_ids(text, separator, weighted, Rule.HASH, num_buckets=self.num_rows)
 
     def encode_default(self, value: str) -> int:
-        """Hashes the value."""
         return int(self.encode_text(text_of([value]), b"", weighted=False).values[0])
 
 
@@ -115,8 +87,8 @@ class VocabularyRows:
     reads_text: bool = True
 
     @cached_property
-    def _texts(self) -> TextVocabulary:
-        return TextVocabulary(self.rows_by_value, self.unknown_row)
+    def _table(self) -> Vocabulary:
+        return vocabulary_of(self.rows_by_value, self.unknown_row)
 
     @cached_property
     def _integers(self) -> tuple[Int64Array, Int64Array]:
@@ -128,16 +100,14 @@ class VocabularyRows:
         return pairs[:, 0].copy(), pairs[:, 1].copy()
 
     def encode_integers(self, values: Int64Array) -> Int64Array:
-        """Looks the integers up as their decimal texts."""
         known, rows = self._integers
         if not len(known):
             return np.full(len(values), self.unknown_row, np.int64)
-        places = np.minimum(np.searchsorted(known, values), len(known) - 1)
-        return np.where(known[places] == values, rows[places], self.unknown_row)
+        indices = np.minimum(np.searchsorted(known, values), len(known) - 1)
+        return np.where(known[indices] == values, rows[indices], self.unknown_row)
 
     def encode_text(self, text: Text, separator: bytes, weighted: bool) -> TextIds:
-        """Looks the tokens up."""
-        return look_up_tokens(text, separator, weighted, self._texts)
+        return encode_ids(text, separator, weighted, Rule.LOOK_UP, vocabulary=self._table)
 
     def encode_default(self, value: str) -> int:
         """The row kept for the default, or else where the value stands in the vocabulary."""
@@ -146,8 +116,11 @@ class VocabularyRows:
         )
 
 
+IdEncoding = GivenRows | HashedRows | VocabularyRows
+"""Values of a column -> rows of a table. `reads_text`: a value counts as it is written, not as the number it spells."""
+
+
 def encoding_of(config: IdFeature) -> IdEncoding:
-    """The encoding that a feature's options ask for."""
     num_rows = table_rows(config)
     if num_rows is None:
         raise ConfigError.at(
@@ -157,25 +130,11 @@ def encoding_of(config: IdFeature) -> IdEncoding:
         return GivenRows(num_rows)
     if config.hash_bucket_size is not None:
         return HashedRows(num_rows)
-    return _vocabulary(config, num_rows)
-
-
-def _vocabulary(config: IdFeature, num_rows: int) -> VocabularyRows:
     unknown_row = config.default_bucketize_value
     first_row = FIRST_VOCABULARY_ROW if unknown_row is None else 0
-    if config.vocab_list:
-        rows_by_value = {value: first_row + place for place, value in enumerate(config.vocab_list)}
-    else:
-        _refuse_low_rows(config.vocab_dict, first_row)
-        rows_by_value = dict(config.vocab_dict)
-    if unknown_row is not None:
-        return VocabularyRows(num_rows, rows_by_value, unknown_row)
-    if config.default_value:
-        rows_by_value.setdefault(config.default_value, DEFAULT_ROW)
-    return VocabularyRows(num_rows, rows_by_value, UNKNOWN_ROW, DEFAULT_ROW)
-
-
-def _refuse_low_rows(rows_by_value: dict[str, int], first_row: int) -> None:
+    rows_by_value = dict(config.vocab_dict) or {
+        value: first_row + index for index, value in enumerate(config.vocab_list)
+    }
     for value, row in rows_by_value.items():
         if row < first_row:
             raise ConfigError.at(
@@ -183,6 +142,11 @@ def _refuse_low_rows(rows_by_value: dict[str, int], first_row: int) -> None:
                 f"'{value}' has row {row}; rows begin at {first_row} (0 is the default value, 1 any unknown "
                 "one), unless default_bucketize_value says which row is for unknown values",
             )
+    if unknown_row is not None:
+        return VocabularyRows(num_rows, rows_by_value, unknown_row)
+    if config.default_value:
+        rows_by_value.setdefault(config.default_value, DEFAULT_ROW)
+    return VocabularyRows(num_rows, rows_by_value, UNKNOWN_ROW, DEFAULT_ROW)
 
 
 def _is_integer_text(value: str) -> bool:

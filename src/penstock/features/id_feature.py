@@ -30,8 +30,6 @@ from penstock.features.text import BadToken, Text
 
 @dataclass(frozen=True)
 class SparseIds:
-    """Reads ids from one column."""
-
     name: str
     table: TableSpec
     source: FeatureInput
@@ -43,21 +41,30 @@ class SparseIds:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The one column."""
         return (self.source.column,)
 
     @property
     def reads_text(self) -> bool:
-        """Whether ids come from texts: by hashing, or from a vocabulary."""
         return self.encoding.reads_text
 
     def parse(self, batch: pa.RecordBatch | pa.Table) -> SparseColumn:
-        """The ids of every row."""
-        column = self._encode(read_cells(batch, self.source.column))
+        name, cells = self.source.column, read_cells(batch, self.source.column)
+        if cells.weights is not None and not self.table.weighted:
+            raise BadValue(name, None, None, "is a map of ids to weights; set weighted: true to use it")
+        if isinstance(cells.values, Text):
+            column = self._encode_text(cells, cells.values)
+        else:
+            column = whole_numbers(cells, cells.values, name)
+            weights = column.weights
+            if self.table.weighted and weights is None:
+                weights = np.ones(len(column.values), np.float32)
+            column = SparseColumn(self.encoding.encode_integers(column.values), column.lengths, weights)
         if self.source.default is not None:
             column = fill_missing(column, *self.default)
-        if self.max_values:
-            self._check_counts(column)
+        if self.max_values and (too_many := column.lengths > self.max_values).any():
+            row = int(np.argmax(too_many))
+            problem = f"has {column.lengths[row]} values; value_dim allows {self.max_values}"
+            raise BadValue(name, row, None, problem)
         return column
 
     @cached_property
@@ -71,20 +78,6 @@ class SparseIds:
         ids = [self.encoding.encode_default(key) for key, _ in pairs]
         return np.array(ids, np.int64), np.array([weight for _, weight in pairs], np.float32)
 
-    def _encode(self, cells: Cells) -> SparseColumn:
-        weighted = self.table.weighted
-        if cells.weights is not None and not weighted:
-            raise BadValue(
-                self.source.column, None, None, "is a map of ids to weights; set weighted: true to use it"
-            )
-        if isinstance(cells.values, Text):
-            return self._encode_text(cells, cells.values)
-        column = whole_numbers(cells, cells.values, self.source.column)
-        weights = column.weights
-        if weighted and weights is None:
-            weights = np.ones(len(column.values), np.float32)
-        return SparseColumn(self.encoding.encode_integers(column.values), column.lengths, weights)
-
     def _encode_text(self, cells: Cells, text: Text) -> SparseColumn:
         separator = self.source.separator if cells.joined else b""
         tokens_have_weights = self.table.weighted and cells.weights is None
@@ -92,32 +85,16 @@ class SparseIds:
             found = self.encoding.encode_text(text, separator, tokens_have_weights)
         except BadToken as error:
             row = row_of_value(cells.lengths, error.text_index)
-            raise BadValue(self.source.column, row, error.token, error.problem + self._hint()) from error
+            cure = "; fg_mode FG_NONE takes encoded ids, FG_NORMAL hashes raw values or looks them up"
+            problem = error.problem + cure * self.source.encoded
+            raise BadValue(self.source.column, row, error.token, problem) from error
         if cells.joined:
             return SparseColumn(*found)
         weights = found.weights if cells.weights is None else cells.weights[found.lengths > 0]
         return SparseColumn(found.values, sum_by_row(found.lengths, cells.lengths), weights)
 
-    def _hint(self) -> str:
-        """What to do about a value that is not an integer."""
-        if not self.source.encoded:
-            return ""
-        return "; fg_mode FG_NONE takes encoded ids, FG_NORMAL hashes raw values or looks them up"
-
-    def _check_counts(self, column: SparseColumn) -> None:
-        too_many = column.lengths > self.max_values
-        if too_many.any():
-            row = int(np.argmax(too_many))
-            raise BadValue(
-                self.source.column,
-                row,
-                None,
-                f"has {column.lengths[row]} values; value_dim allows {self.max_values}",
-            )
-
 
 def build_id_feature(config: IdFeature, parsing: ParsingSection) -> Feature:
-    """An id feature as the run file describes it."""
     source = feature_input(config, parsing)
     encoding = encoding_of(config)
     table = table_of(config, encoding.num_rows, config.embedding_dim, weighted=config.weighted)
@@ -127,7 +104,6 @@ def build_id_feature(config: IdFeature, parsing: ParsingSection) -> Feature:
 
 
 def table_of(config: IdFeature | RawFeature, num_rows: int, dim: int, weighted: bool = False) -> TableSpec:
-    """The table of a feature: its own, or the one it shares by embedding_name."""
     return TableSpec(
         name=config.embedding_name or f"{config.feature_name}_emb",
         num_rows=num_rows,

@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.runtime.kernels import kernel
 
-PARSE_INTEGER, HASH, LOOK_UP = 0, 1, 2  # how a token becomes an id
+PARSE_INTEGER, HASH = 0, 1  # how a token becomes an id (penstock.features.text.Rule); else it is looked up
 NOT_AN_INTEGER, NOT_A_WEIGHT, NO_KEY = 0, 1, 2  # why a token cannot be used
 
 _PRIME_1 = np.uint64(0x9E3779B185EBCA87)
@@ -102,7 +102,6 @@ def hash_integers(values: Any, num_buckets: Any, ids: Any) -> None:
 
 @kernel
 def _trim(data: Any, begin: Any, end: Any) -> Any:
-    """The extent without spaces and tabs at both ends."""
     while begin < end and (data[begin] == 32 or data[begin] == 9):
         begin += 1
     while end > begin and (data[end - 1] == 32 or data[end - 1] == 9):
@@ -112,7 +111,6 @@ def _trim(data: Any, begin: Any, end: Any) -> Any:
 
 @kernel
 def _sign(data: Any, begin: Any, end: Any) -> Any:
-    """Whether the number is negative, and where its digits begin."""
     if begin < end and (data[begin] == 45 or data[begin] == 43):
         return data[begin] == 45, begin + 1
     return False, begin
@@ -222,7 +220,6 @@ def _slot(data: Any, begin: Any, end: Any, slots: Any, key_data: Any, key_offset
 
 @kernel
 def fill_slots(key_data: Any, key_offsets: Any, slots: Any) -> None:
-    """Puts every key into the table `slots` (all -1, a power of two long, larger than the number of keys)."""
     for key in range(len(key_offsets) - 1):
         slots[_slot(key_data, key_offsets[key], key_offsets[key + 1], slots, key_data, key_offsets)] = key
 

@@ -18,8 +18,6 @@ from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 from penstock.features.feature import Float64Array
 
-Normalizer = Callable[[Float64Array], Float64Array]
-
 _OPTIONS: dict[str, dict[str, float | None]] = {
     "log10": {"threshold": 1e-10, "default": -10.0},
     "zscore": {"mean": None, "standard_deviation": None},
@@ -27,130 +25,103 @@ _OPTIONS: dict[str, dict[str, float | None]] = {
 }
 
 
-def parse_normalizer(text: str) -> Normalizer:
-    """The function that the option describes; pickled, it is the text.
+@dataclass(frozen=True, slots=True)
+class Normalizer:
+    """The function that the option describes; it goes to other processes as its text.
 
     >>> parse_normalizer("method=zscore,mean=2,standard_deviation=4")(np.array([10.0]))
     array([2.])
     """
-    return _Described(text, _function_of(text))
-
-
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """A function that goes to other processes as the text that describes it."""
 
     text: str
-    function: Normalizer
+    function: Callable[[Float64Array], Float64Array]
 
     def __call__(self, x: Float64Array) -> Float64Array:
         return self.function(x)
 
-    def __reduce__(self) -> tuple[Callable[[str], Normalizer], tuple[str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return parse_normalizer, (self.text,)
 
 
-def _function_of(text: str) -> Normalizer:
+def parse_normalizer(text: str) -> Normalizer:
+    """Raises ConfigError where the text describes none."""
+    try:
+        return Normalizer(text, _function_of(text))
+    except ValueError as error:
+        raise ConfigError.at("normalizer", f"'{text}': {error}") from error
+
+
+def _function_of(text: str) -> Callable[[Float64Array], Float64Array]:
     method, _, rest = text.partition(",")
     key, _, name = (part.strip() for part in method.partition("="))
     if key != "method":
-        raise _problem(text, "does not begin with method=")
+        raise ValueError("does not begin with method=")
     if name == "expression":
-        return _expression(text, rest)
+        key, _, formula_text = rest.strip().partition("=")
+        if key.strip() != "expr":
+            raise ValueError("an expression needs expr=, such as expr=log(x + 1)")
+        formula = parse_formula(formula_text, frozenset({"x"}))
+        return lambda x: np.broadcast_to(formula({"x": x}), x.shape)
     if name not in _OPTIONS:
-        raise _problem(text, f"unknown method '{name}'; {hint(name, [*_OPTIONS, 'expression'])}")
-    return _METHODS[name](text, _read_options(text, name, rest))
+        raise ValueError(f"unknown method '{name}'; {hint(name, [*_OPTIONS, 'expression'])}")
+    first, second = _read_options(name, rest)
+    if name == "zscore":
+        if not second > 0:
+            raise ValueError("standard_deviation must be above 0")
+        return lambda x: (x - first) / second
+    if name == "minmax":
+        if not second > first:
+            raise ValueError("max must be above min")
+        return lambda x: (x - first) / (second - first)
+
+    def log10(x: Float64Array) -> Float64Array:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(x > first, np.log10(x), second)
+
+    return log10
 
 
-def _read_options(text: str, method: str, rest: str) -> dict[str, float]:
+def _read_options(method: str, rest: str) -> list[float]:
     options = dict(_OPTIONS[method])
     for part in filter(None, (part.strip() for part in rest.split(","))):
         key, _, value = (piece.strip() for piece in part.partition("="))
         if key not in options:
-            raise _problem(text, f"unknown option '{key}' of {method}; {hint(key, options)}")
+            raise ValueError(f"unknown option '{key}' of {method}; {hint(key, options)}")
         try:
             options[key] = float(value)
-        except ValueError as error:
-            raise _problem(text, f"{key}: '{value}' is not a number") from error
+        except ValueError:
+            raise ValueError(f"{key}: '{value}' is not a number") from None
     missing = [key for key, value in options.items() if value is None]
     if missing:
-        raise _problem(text, f"{method} needs {' and '.join(missing)}")
-    return {key: value for key, value in options.items() if value is not None}
-
-
-def _log10(_text: str, options: dict[str, float]) -> Normalizer:
-    threshold, default = options["threshold"], options["default"]
-
-    def normalize(x: Float64Array) -> Float64Array:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(x > threshold, np.log10(x), default)
-
-    return normalize
-
-
-def _zscore(text: str, options: dict[str, float]) -> Normalizer:
-    mean, deviation = options["mean"], options["standard_deviation"]
-    if not deviation > 0:
-        raise _problem(text, "standard_deviation must be above 0")
-    return lambda x: (x - mean) / deviation
-
-
-def _minmax(text: str, options: dict[str, float]) -> Normalizer:
-    low, high = options["min"], options["max"]
-    if not high > low:
-        raise _problem(text, "max must be above min")
-    return lambda x: (x - low) / (high - low)
-
-
-_METHODS: dict[str, Callable[[str, dict[str, float]], Normalizer]] = {
-    "log10": _log10,
-    "zscore": _zscore,
-    "minmax": _minmax,
-}
-
-
-def _expression(text: str, rest: str) -> Normalizer:
-    key, _, formula_text = rest.strip().partition("=")
-    if key.strip() != "expr":
-        raise _problem(text, "an expression needs expr=, such as expr=log(x + 1)")
-    try:
-        formula = parse_formula(formula_text, frozenset({"x"}))
-    except ValueError as error:
-        raise _problem(text, str(error)) from error
-    return lambda x: np.broadcast_to(formula({"x": x}), x.shape)
-
-
-def _problem(text: str, problem: str) -> ConfigError:
-    return ConfigError.at("normalizer", f"'{text}': {problem}")
+        raise ValueError(f"{method} needs {' and '.join(missing)}")
+    return [value for value in options.values() if value is not None]
 
 
 _LONGEST = 1000
 
 Formula = Callable[[Mapping[str, Float64Array]], Float64Array]
 
-
-def _sigmoid(x: Float64Array) -> Float64Array:
-    return np.asarray(1.0 / (1.0 + np.exp(-x)))
-
-
+_NUMPY_NAMES = (
+    "abs",
+    "ceil",
+    "exp",
+    "floor",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "round",
+    "sign",
+    "sqrt",
+    "tanh",
+)
 FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
-    "abs": (1, np.abs),
-    "ceil": (1, np.ceil),
-    "exp": (1, np.exp),
-    "floor": (1, np.floor),
+    **{name: (1, getattr(np, name)) for name in _NUMPY_NAMES},
     "ln": (1, np.log),
-    "log": (1, np.log),
-    "log10": (1, np.log10),
-    "log1p": (1, np.log1p),
-    "log2": (1, np.log2),
     "max": (2, np.maximum),
     "min": (2, np.minimum),
     "pow": (2, np.power),
-    "round": (1, np.round),
-    "sigmoid": (1, _sigmoid),
-    "sign": (1, np.sign),
-    "sqrt": (1, np.sqrt),
-    "tanh": (1, np.tanh),
+    "sigmoid": (1, lambda x: 1.0 / (1.0 + np.exp(-x))),
 }
 """Functions of a formula, with the number of their arguments."""
 
@@ -203,7 +174,7 @@ def _compile(node: ast.expr, variables: frozenset[str]) -> Formula:
             if len(arguments) != count:
                 raise ValueError(f"{name} takes {count} argument{'s' * (count > 1)}, not {len(arguments)}")
             return _apply(function, arguments, variables)
-    known = ", ".join([*sorted(variables), *FUNCTIONS])
+    known = ", ".join([*sorted(variables), *sorted(FUNCTIONS)])
     raise ValueError(f"'{ast.unparse(node)}' is not understood; known: numbers, + - * / ^, {known}")
 
 

@@ -1,6 +1,7 @@
-"""Record batch -> columns of features, labels and weights, with every bad value told by file and row."""
+"""Record batch -> columns of features, labels and weights, with every bad value located by file and row."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,13 +20,11 @@ from penstock.features.feature import (
     Float32Array,
     Int64Array,
     NumberArray,
-    SparseColumn,
-    TableSpec,
     one_per_row,
     row_of_value,
 )
 from penstock.features.task_columns import SideArray, SideColumns, read_label, read_sample_weight
-from penstock.readers.origin import ROW_COLUMN, locate
+from penstock.readers.stream import ROW_COLUMN, file_and_row
 
 UNKNOWN_ROW = -1
 """Row id of a row that came from no file."""
@@ -42,9 +41,6 @@ class ParsedBatch:
     """Where each row came from (readers.origin); UNKNOWN_ROW throughout if the data carries no origin."""
 
     num_rows: int
-    file_paths: tuple[str, ...] = ()
-    """The files that row ids count, where they are known."""
-
     plain: PlainColumns | None = None
     """All features, already where a batch has them; then `features` is empty."""
 
@@ -60,8 +56,6 @@ class ParsedBatch:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """A row with a value that cannot be used, and why."""
-
     row_id: int
     problem: str
     column: str | None
@@ -95,27 +89,16 @@ class Parser:
         self.side = side or SideColumns()
 
     def of_files(self, file_paths: Sequence[str]) -> "Parser":
-        """The same parser for rows of these files."""
-        return self._with(self.features, file_paths)
-
-    def _with(self, features: Sequence[Feature], file_paths: Sequence[str]) -> "Parser":
-        return Parser(
-            features,
-            self.label_fields,
-            self.sample_weight_fields,
-            file_paths,
-            tuple(self.binary_labels),
-            self.side,
-        )
+        parser = copy(self)
+        parser.file_paths = tuple(file_paths)
+        return parser
 
     @property
     def feature_columns(self) -> tuple[str, ...]:
-        """The data columns that features read, each once."""
         return tuple(dict.fromkeys(name for feature in self.features for name in feature.inputs))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All data columns needed: those of features, labels, sample weights and tasks, each once."""
         of_tasks = [*self.label_fields, *self.sample_weight_fields, *self.side.columns()]
         return tuple(dict.fromkeys([*self.feature_columns, *of_tasks]))
 
@@ -132,39 +115,41 @@ class Parser:
 
     def parse(self, batch: pa.RecordBatch | pa.Table, with_labels: bool = True) -> ParsedBatch:
         """The columns of one batch. A bad value is a DataError with file, row, column and value."""
-        row_ids = _row_ids(batch)
-        try:
-            features = {feature.name: self._parse_feature(feature, batch) for feature in self.features}
-            labels = {
-                name: read_label(batch, name, name in self.binary_labels)
-                for name in self.label_fields
-                if with_labels
-            }
-            weights = {
-                name: read_sample_weight(batch, name) for name in self.sample_weight_fields if with_labels
-            }
-            side = dict(self.side.read(batch, with_labels))
-        except BadValue as error:
-            raise self._located(error, row_ids) from error
-        return ParsedBatch(features, labels, weights, row_ids, batch.num_rows, self.file_paths, side=side)
+        return self._parse(batch, with_labels, None)
 
     def parse_fast(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
         """The same as `parse`, with features in `plain` where they are plain columns, and in `features` elsewhere."""
         plain = None if self._fast_path is None else self._fast_path.pack(batch)
-        if plain is None:
-            return self.parse(batch, with_labels)
-        return replace(self._without_features.parse(batch, with_labels), plain=plain)
+        return self._parse(batch, with_labels, plain)
+
+    def _parse(
+        self, batch: pa.RecordBatch | pa.Table, with_labels: bool, plain: PlainColumns | None
+    ) -> ParsedBatch:
+        row_ids = _row_ids(batch)
+        labels: dict[str, NumberArray] = {}
+        weights: dict[str, Float32Array] = {}
+        try:
+            features = (
+                {}
+                if plain is not None
+                else {feature.name: _checked_column(feature, batch) for feature in self.features}
+            )
+            if with_labels:
+                labels = {
+                    name: read_label(batch, name, name in self.binary_labels) for name in self.label_fields
+                }
+                weights = {name: read_sample_weight(batch, name) for name in self.sample_weight_fields}
+            side = dict(self.side.read(batch, with_labels))
+        except BadValue as error:
+            raise self._located(error, row_ids) from error
+        return ParsedBatch(features, labels, weights, row_ids, batch.num_rows, plain, side=side)
 
     @cached_property
     def _fast_path(self) -> FastPath | None:
         return fast_path_of(self.features)
 
-    @cached_property
-    def _without_features(self) -> "Parser":
-        return self._with((), self.file_paths)
-
     def parse_usable(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
-        """The same, without the rows that have a bad value: they are told in `rejected`.
+        """The same, without the rows that have a bad value: they are in `rejected`.
 
         What is wrong with a whole column is still an error. Each bad row costs parsing the others again; that there
         are few is what a limit on bad rows is for.
@@ -179,7 +164,10 @@ class Parser:
                 cause, row_ids = error.__cause__, _row_ids(usable)
                 if not isinstance(cause, BadValue) or cause.row is None or row_ids[cause.row] == UNKNOWN_ROW:
                     raise
-                rejected.append(_rejected(usable, cause, cause.row, int(row_ids[cause.row])))
+                content = usable.slice(cause.row, 1).to_pylist()[0]
+                content.pop(ROW_COLUMN)
+                row_id = int(row_ids[cause.row])
+                rejected.append(RejectedRow(row_id, cause.problem, cause.column, cause.value, content))
                 kept[np.flatnonzero(kept)[cause.row]] = False
             else:
                 return replace(parsed, rejected=tuple(rejected), kept=kept if rejected else None)
@@ -193,34 +181,13 @@ class Parser:
             self._fast_path.warm()
         self.parse(schema.empty_table())
 
-    def _parse_feature(self, feature: Feature, batch: pa.RecordBatch | pa.Table) -> Column:
-        column = feature.parse(batch)
-        if isinstance(column, DenseColumn):
-            _check_dense(feature, column, batch.num_rows)
-        else:
-            _check_lengths(feature.name, column, batch.num_rows)
-            if feature.table is not None:
-                _check_range(feature, column, feature.table)
-        return column
-
     def _located(self, error: BadValue, row_ids: Int64Array) -> DataError:
         """The same error, with the file and the row in that file where they are known."""
-        row = error.row
-        if row is None:
-            # What is wrong with a whole column is wrong in every file: the first one stands for all.
-            file = next(iter(self.file_paths), None)
-        elif row_ids[row] == UNKNOWN_ROW:
-            file = None
-        else:
-            file_index, row = locate(int(row_ids[row]))
-            file = self.file_paths[file_index] if file_index < len(self.file_paths) else None
+        # What is wrong with a whole column is wrong in every file: the first one stands for all.
+        row, file = error.row, next(iter(self.file_paths), None)
+        if row is not None and row_ids[row] != UNKNOWN_ROW and self.file_paths:
+            file, row = file_and_row(row_ids[row], self.file_paths)
         return DataError.at(error.problem, file=file, row=row, column=error.column, value=error.value)
-
-
-def _rejected(batch: pa.RecordBatch, error: BadValue, row: int, row_id: int) -> RejectedRow:
-    content = batch.slice(row, 1).to_pylist()[0]
-    content.pop(ROW_COLUMN)
-    return RejectedRow(row_id, error.problem, error.column, error.value, content)
 
 
 def _row_ids(batch: pa.RecordBatch | pa.Table) -> Int64Array:
@@ -230,51 +197,37 @@ def _row_ids(batch: pa.RecordBatch | pa.Table) -> Int64Array:
     return ids.to_numpy() if isinstance(ids, pa.ChunkedArray) else ids.to_numpy(zero_copy_only=True)
 
 
-def _check_dense(feature: Feature, column: DenseColumn, num_rows: int) -> None:
-    if column.values.shape != (num_rows, feature.width):
-        raise DataError(
-            f"feature '{feature.name}': gave an array of shape {column.values.shape}; "
-            f"expected {(num_rows, feature.width)}"
-        )
+def _checked_column(feature: Feature, batch: pa.RecordBatch | pa.Table) -> Column:
+    """What a feature makes of a batch.
 
-
-def _check_lengths(name: str, column: SparseColumn, num_rows: int) -> None:
-    """Lengths must say of every value which row it belongs to; a wrong one would shift all rows after it."""
-    if column.lengths is one_per_row(num_rows) and len(column.values) == num_rows:
-        return
-    if len(column.lengths) != num_rows:
-        raise DataError(
-            f"feature '{name}': has lengths of {len(column.lengths)} rows; the batch has {num_rows}"
-        )
-    total = int(column.lengths.sum(dtype=np.int64))
-    if total != len(column.values) or (num_rows and int(column.lengths.min()) < 0):
-        raise DataError(
-            f"feature '{name}': lengths count {total} values (none below 0), found {len(column.values)}"
-        )
-    if column.weights is not None and len(column.weights) != total:
-        raise DataError(f"feature '{name}': has {total} values and {len(column.weights)} weights")
-
-
-def _check_range(feature: Feature, column: SparseColumn, table: TableSpec) -> None:
-    """Ids must be rows of the table. One comparison finds negative ones too: unsigned, they are huge."""
-    values = column.values.view(np.uint64)
-    if len(values) == 0 or int(values.max()) < table.num_rows:
-        return
-    index = int(np.argmax(values >= table.num_rows))
-    problem = f"is outside 0 to {table.num_rows - 1}, the ids of feature '{feature.name}'"
-    raise BadValue(feature.inputs[0], row_of_value(column.lengths, index), int(column.values[index]), problem)
-
-
-@dataclass(frozen=True, slots=True)
-class ParseBatches:
-    """Parses record batches; the paths of the files, which are the same for all, are left to the parent."""
-
-    parser: Parser
-    with_labels: bool
-    reject: bool = False
-    """Leave out rows with bad values, and tell which they are, instead of failing."""
-
-    def __call__(self, batch: pa.RecordBatch) -> ParsedBatch:
-        """The columns of one batch."""
-        parse = self.parser.parse_usable if self.reject else self.parser.parse_fast
-        return replace(parse(batch, with_labels=self.with_labels), file_paths=())
+    Lengths must say of every value which row it belongs to: a wrong one would shift all rows after it. Ids must be
+    rows of the table.
+    """
+    column, num_rows = feature.parse(batch), batch.num_rows
+    if isinstance(column, DenseColumn):
+        expected = (num_rows, feature.width)
+        if column.values.shape != expected:
+            problem = f"gave an array of shape {column.values.shape}; expected {expected}"
+            raise DataError(f"feature '{feature.name}': {problem}")
+        return column
+    if column.lengths is not one_per_row(num_rows) or len(column.values) != num_rows:
+        num_values, total = len(column.values), int(column.lengths.sum(dtype=np.int64))
+        problem = ""
+        if len(column.lengths) != num_rows:
+            problem = f"has lengths of {len(column.lengths)} rows; the batch has {num_rows}"
+        elif total != num_values or (num_rows and int(column.lengths.min()) < 0):
+            problem = f"lengths count {total} values (none below 0), found {num_values}"
+        elif column.weights is not None and len(column.weights) != total:
+            problem = f"has {total} values and {len(column.weights)} weights"
+        if problem:
+            raise DataError(f"feature '{feature.name}': {problem}")
+    if feature.table is not None and len(column.values):
+        last_row = feature.table.num_rows - 1
+        # Unsigned, negative ids are huge: one comparison finds them too.
+        ids = column.values.view(np.uint64)
+        if int(ids.max()) > last_row:
+            index = int(np.argmax(ids > last_row))
+            problem = f"is outside 0 to {last_row}, the ids of feature '{feature.name}'"
+            row = row_of_value(column.lengths, index)
+            raise BadValue(feature.inputs[0], row, int(column.values[index]), problem)
+    return column

@@ -9,7 +9,6 @@ from penstock.config.errors import ConfigError
 from penstock.features.arrow_input import read_cells
 from penstock.features.feature import (
     BadValue,
-    BoolArray,
     DenseColumn,
     Feature,
     FeatureInput,
@@ -42,7 +41,9 @@ class Numbers:
 
     def read(self, batch: pa.RecordBatch | pa.Table) -> tuple[NumberArray, Int32Array]:
         """All numbers, and how many each row has; missing ones replaced by the default, then normalised."""
-        cells = read_cells(batch, self.source.column, self._null)
+        # One number may stand for a null of a column of floating numbers.
+        null = float(self.default[0]) if len(self.default) == 1 else None
+        cells = read_cells(batch, self.source.column, null)
         if cells.weights is not None:
             raise BadValue(self.source.column, None, None, "is a map, which cannot be a raw_feature")
         values, lengths = cells.values, cells.lengths
@@ -52,15 +53,12 @@ class Numbers:
             values = values.astype(np.float64)
         if not np.isfinite(values).all():
             values, lengths = self._without_nan(values, lengths)
-        values, lengths = self._fill(values, lengths)
+        if len(self.default) and lengths is not one_per_row(len(values)) and (missing := lengths == 0).any():
+            lengths = np.where(missing, np.int32(len(self.default)), lengths).astype(np.int32)
+            values = spread_default(values, lengths, missing, self.default)
         if self.normalizer is not None:
             values = self.normalizer(values.astype(np.float64))
         return values, lengths
-
-    @property
-    def _null(self) -> float | None:
-        """What stands for a null of a column of floating numbers, where it is one number."""
-        return float(self.default[0]) if len(self.default) == 1 else None
 
     def _parse(self, text: Text, lengths: Int32Array, joined: bool) -> tuple[NumberArray, Int32Array]:
         try:
@@ -79,20 +77,9 @@ class Numbers:
             raise BadValue(self.source.column, row, None, "has NaN among its values")
         return values[~is_nan], sum_by_row(~is_nan, lengths)
 
-    def _fill(self, values: NumberArray, lengths: Int32Array) -> tuple[NumberArray, Int32Array]:
-        if not len(self.default) or lengths is one_per_row(len(values)):
-            return values, lengths
-        missing: BoolArray = lengths == 0
-        if not missing.any():
-            return values, lengths
-        lengths = np.where(missing, np.int32(len(self.default)), lengths).astype(np.int32)
-        return spread_default(values, lengths, missing, self.default), lengths
-
 
 @dataclass(frozen=True, slots=True)
 class DenseNumbers:
-    """The same count of finite numbers in every row, as float32."""
-
     name: str
     width: int
     numbers: Numbers
@@ -101,34 +88,27 @@ class DenseNumbers:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The one column."""
         return (self.numbers.source.column,)
 
     def parse(self, batch: pa.RecordBatch | pa.Table) -> DenseColumn:
-        """The numbers of every row."""
         values, lengths = self.numbers.read(batch)
         one_each = self.width == 1 and lengths is one_per_row(len(values))
         if not one_each and (len(values) != self.width * len(lengths) or not (lengths == self.width).all()):
-            self._refuse_width(lengths)
+            row = int(np.argmax(lengths != self.width))
+            expected = f"{self.width} {'value' if self.width == 1 else 'values'}"
+            problem = f"expected {expected} (value_dim), found {lengths[row]}"
+            if not lengths[row]:
+                problem += f": it is missing and {self.numbers.source.default_option} is not set"
+            raise BadValue(self.inputs[0], row, None, problem)
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float32, copy=False).reshape(-1, self.width)
         finite = np.isfinite(numbers)
         if not finite.all():
-            row, place = np.argwhere(~finite)[0]
-            value = float(values[row * self.width + place])
+            row, index = np.argwhere(~finite)[0]
+            value = float(values[row * self.width + index])
             made = "" if self.numbers.normalizer is None else ", as the normalizer made it"
             raise BadValue(self.inputs[0], int(row), value, f"is not a finite float32{made}")
         return DenseColumn(numbers)
-
-    def _refuse_width(self, lengths: Int32Array) -> None:
-        row = int(np.argmax(lengths != self.width))
-        expected = f"expected {self.width} {'value' if self.width == 1 else 'values'} (value_dim)"
-        if lengths[row]:
-            raise BadValue(self.inputs[0], row, None, f"{expected}, found {lengths[row]}")
-        option = self.numbers.source.default_option
-        raise BadValue(
-            self.inputs[0], row, None, f"{expected}, found 0: it is missing and {option} is not set"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +127,6 @@ class BucketizedNumbers:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The one column."""
         return (self.numbers.source.column,)
 
     def parse(self, batch: pa.RecordBatch | pa.Table) -> SparseColumn:
@@ -158,7 +137,6 @@ class BucketizedNumbers:
 
 
 def build_raw_feature(config: RawFeature, parsing: ParsingSection) -> Feature:
-    """A raw feature as the run file describes it: sparse with boundaries, else dense."""
     source = feature_input(config, parsing)
     num_rows = table_rows(config)
     if num_rows is None or config.embedding_dim is None:
@@ -176,7 +154,7 @@ def _numbers(config: RawFeature, source: FeatureInput) -> Numbers:
 
 
 def _default(source: FeatureInput, width: int) -> Float64Array:
-    """The numbers of a missing row. One number stands for every place of a vector."""
+    """The numbers of a missing row. One number stands for each of a vector."""
     if source.default is None:
         return np.empty(0)
     separator = source.separator.decode()

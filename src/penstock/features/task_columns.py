@@ -59,8 +59,6 @@ SideArray = NDArray[np.int8] | Int64Array
 
 @dataclass(frozen=True, slots=True)
 class SideColumns:
-    """Which there are, under the name that a batch gives them."""
-
     masks: Mapping[str, int] = field(default_factory=dict)
     """Mask column -> number of classes. Needed for predictions too."""
 
@@ -68,13 +66,11 @@ class SideColumns:
     """Name -> the column whose equal values make a session. Needed for the loss only."""
 
     def columns(self) -> tuple[str, ...]:
-        """The data columns needed, each once."""
         return tuple(dict.fromkeys([*self.masks, *self.sessions.values()]))
 
     def read(
         self, batch: pa.RecordBatch | pa.Table, with_labels: bool = True
     ) -> Iterator[tuple[str, SideArray]]:
-        """Each by its name; sessions only where there are labels."""
         for name, num_class in self.masks.items():
             yield name, read_mask(batch, name, num_class)
         for name, column in self.sessions.items():

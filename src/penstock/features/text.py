@@ -1,13 +1,13 @@
 """String columns -> ids, through the compiled kernels, and numbers, by Arrow's own parser.
 
-The kernels module is imported by the first call that needs it, so that columns of integers and numbers never pay for
-numba. Arrow splits and casts 8192 texts of 16 numbers in 6 to 7 ms on one core, and 8192 of one number in 0.5 ms. A
+The kernels module is imported where it is needed, so that columns of integers and numbers never pay for numba.
+Arrow splits and casts 8192 texts of 16 numbers in 6 to 7 ms on one core, and 8192 of one number in 0.5 ms. A
 compiled kernel with tables for exact rounding took 5 to 11 ms and 0.3 to 0.8 ms: not worth its lines.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from enum import IntEnum
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.features.feature import Float32Array, Float64Array, Int32Array, Int64Array, row_of_value
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 Bytes = NDArray[np.uint8]
 
@@ -38,13 +35,8 @@ class Text:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def token(self, begin: int, end: int) -> str:
-        """The characters of an extent, for people to read."""
-        return self.data[begin:end].tobytes().decode("utf-8", errors="replace")
-
 
 def text_of(values: list[str]) -> Text:
-    """Texts from Python strings: vocabularies and default values."""
     encoded = [value.encode() for value in values]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(value) for value in encoded], out=offsets[1:])
@@ -63,107 +55,88 @@ class BadToken(Exception):
 
 
 class TextIds(NamedTuple):
-    """The ids of all texts, how many each text has, and their weights if the tokens carry any."""
-
     values: Int64Array
     lengths: Int32Array
     weights: Float32Array | None
 
 
-class TextVocabulary:
-    """Known texts with their ids, in a table that the kernels search; every other text has `other_id`."""
+class Rule(IntEnum):
+    """How a token becomes an id."""
 
-    def __init__(self, ids_by_text: dict[str, int], other_id: int) -> None:
-        self._ids_by_text = ids_by_text
-        self._other_id = other_id
-
-    @cached_property
-    def table(self) -> tuple[Any, ...]:
-        """Slots, their ids, and the keys, as the kernels take them; a free slot has the id of other texts."""
-        keys = text_of(list(self._ids_by_text))
-        slots = np.full(1 << (2 * len(keys) + 1).bit_length(), -1, np.int64)
-        _kernels().fill_slots(keys.data, keys.offsets, slots)
-        ids = np.array([*self._ids_by_text.values(), self._other_id], np.int64)
-        return slots, ids[slots], keys.data, keys.offsets
+    PARSE_INTEGER = 0
+    HASH = 1
+    """The xxh64 (seed 0) of its bytes, modulo the number of buckets."""
+    LOOK_UP = 2
+    """In a vocabulary."""
 
 
-def parse_integers(text: Text, separator: bytes, weighted: bool) -> TextIds:
-    """Tokens that are integers."""
-    return _ids(text, separator, weighted, _kernels().PARSE_INTEGER)
+Vocabulary = tuple[Int64Array, Int64Array, Bytes, Int64Array]
+"""A table that the kernels search: slots, their ids, and the keys (data and offsets)."""
 
 
-def hash_tokens(text: Text, separator: bytes, weighted: bool, num_buckets: int) -> TextIds:
-    """The xxh64 (seed 0) of every token's bytes, modulo the number of buckets."""
-    return _ids(text, separator, weighted, _kernels().HASH, num_buckets=num_buckets)
+def vocabulary_of(ids_by_text: dict[str, int], other_id: int) -> Vocabulary:
+    """Known texts with their ids; a free slot has the id of all other texts."""
+    from penstock.features.kernels import fill_slots
 
-
-def look_up_tokens(text: Text, separator: bytes, weighted: bool, vocabulary: TextVocabulary) -> TextIds:
-    """The id of every token in the vocabulary."""
-    return _ids(text, separator, weighted, _kernels().LOOK_UP, vocabulary=vocabulary.table)
+    keys = text_of(list(ids_by_text))
+    slots = np.full(1 << (2 * len(keys) + 1).bit_length(), -1, np.int64)
+    fill_slots(keys.data, keys.offsets, slots)
+    ids = np.array([*ids_by_text.values(), other_id], np.int64)
+    return slots, ids[slots], keys.data, keys.offsets
 
 
 def hash_integers(values: Int64Array, num_buckets: int) -> Int64Array:
-    """Integers hashed as their decimal text."""
+    from penstock.features import kernels
+
     ids = np.empty(len(values), np.int64)
-    _kernels().hash_integers(_read_only(values), num_buckets, ids)
+    # numba compiles once for read-only arrays: views of Arrow memory may be writable or not.
+    view = values.view()
+    view.flags.writeable = False
+    kernels.hash_integers(view, num_buckets, ids)
     return ids
 
 
-def _ids(
+_NO_TEXT = np.frombuffer(b"", np.uint8)
+_NO_VOCABULARY: Vocabulary = (
+    np.full(1, -1, np.int64),
+    np.zeros(1, np.int64),
+    _NO_TEXT,
+    np.zeros(1, np.int64),
+)
+
+
+def encode_ids(
     text: Text,
     separator: bytes,
     weighted: bool,
-    rule: int,
+    rule: Rule,
     num_buckets: int = 1,
-    vocabulary: tuple[Any, ...] | None = None,
+    vocabulary: Vocabulary = _NO_VOCABULARY,
 ) -> TextIds:
-    kernels = _kernels()
-    separator_bytes = np.frombuffer(separator, np.uint8)
-    room = _room(text, separator)
-    values = np.empty(room, np.int64)
+    """The ids of all tokens; a token that cannot be one raises BadToken."""
+    from penstock.features import kernels
+
+    # No fewer than the tokens of all texts together.
+    used = text.data[text.offsets[0] : text.offsets[-1]]
+    max_tokens = len(text) + (int(np.count_nonzero(used == separator[0])) if separator else 0)
+    values = np.empty(max_tokens, np.int64)
     lengths = np.empty(len(text), np.int32)
-    weights = np.empty(room if weighted else 0, np.float32)
+    weights = np.empty(max_tokens if weighted else 0, np.float32)
     bad = np.zeros(4, np.int64)
     count = kernels.encode_ids(
         (text.data, text.offsets),
-        separator_bytes,
-        rule,
+        np.frombuffer(separator, np.uint8),
+        int(rule),
         num_buckets,
-        vocabulary or _NO_VOCABULARY,
+        vocabulary,
         (values, lengths, weights, bad),
     )
-    _raise_if_bad(count, bad, text)
+    if count < 0:
+        index, begin, end, reason = bad.tolist()
+        token = text.data[begin:end].tobytes().decode("utf-8", errors="replace")
+        raise BadToken(index, token, _PROBLEMS[reason])
     return TextIds(values[:count], lengths, weights[:count] if weighted else None)
 
-
-def _room(text: Text, separator: bytes) -> int:
-    """No fewer than the tokens of all texts together."""
-    used = text.data[text.offsets[0] : text.offsets[-1]]
-    return len(text) + (int(np.count_nonzero(used == separator[0])) if separator else 0)
-
-
-def _raise_if_bad(count: int, bad: Int64Array, text: Text) -> None:
-    if count < 0:
-        index, begin, end, reason = (int(part) for part in bad)
-        raise BadToken(index, text.token(begin, end), _PROBLEMS[reason])
-
-
-def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """A view that numba compiles for once: views of Arrow memory may be writable or not."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
-
-
-def _kernels() -> "ModuleType":
-    from penstock.features import kernels
-
-    return kernels
-
-
-_EMPTY_TEXT = np.frombuffer(b"", np.uint8)
-
-_NO_VOCABULARY = (np.full(1, -1, np.int64), np.zeros(1, np.int64), _EMPTY_TEXT, np.zeros(1, np.int64))
 
 ArrowArray = Any
 """pa.Array: its type stubs know fewer methods than the classes have."""
@@ -187,7 +160,6 @@ def parse_numbers(text: Text, separator: bytes) -> tuple[Float64Array, Int32Arra
 
 
 def _as_arrow(text: Text) -> ArrowArray:
-    """The texts as an Arrow array over the same memory."""
     offsets, data = (pa.py_buffer(cast(Any, part)) for part in (text.offsets, text.data))
     return pa.LargeStringArray.from_buffers(len(text), offsets, data)
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from penstock.config.errors import DataError
-from penstock.metrics.inputs import as_array, binary_rows, class_rows
-from penstock.metrics.metric import Values, missing_class
+from penstock.metrics.inputs import BinaryRows, as_array, binary_rows, class_rows
+from penstock.metrics.metric import MetricState, Values, missing_class
 from penstock.metrics.sums import RowMean, RowValues, SumsMetric
 
 
@@ -65,13 +65,7 @@ class NormalizedEntropy(SumsMetric):
     name = "normalized_entropy"
 
     def __init__(self, eta: float = 1e-12) -> None:
-        super().__init__(
-            {
-                "cross_entropy": np.zeros((), dtype=np.float64),
-                "num_rows": np.zeros((), dtype=np.int64),
-                "num_positives": np.zeros((), dtype=np.int64),
-            }
-        )
+        super().__init__({"cross_entropy": np.float64, "num_rows": np.int64, "num_positives": np.int64})
         self._eta = eta
         self.settings = {"eta": eta}
 
@@ -80,9 +74,7 @@ class NormalizedEntropy(SumsMetric):
         probabilities = rows.probabilities.astype(np.float64)
         likelihoods = np.where(rows.is_positive, probabilities, 1.0 - probabilities)
         self._sums["cross_entropy"] -= np.log(np.clip(likelihoods, self._eta, 1.0 - self._eta)).sum()
-        self._sums["num_rows"] += len(probabilities)
-        self._sums["num_positives"] += np.count_nonzero(rows.is_positive)
-        self._sums["num_left_out"] += rows.num_left_out
+        _count(self._sums, rows)
 
     def _value(self) -> float:
         num_rows = float(self._sums["num_rows"])
@@ -102,26 +94,22 @@ class Calibration(SumsMetric):
     name = "calibration"
 
     def __init__(self) -> None:
-        super().__init__(
-            {
-                "predicted": np.zeros((), dtype=np.float64),
-                "num_positives": np.zeros((), dtype=np.int64),
-                "num_rows": np.zeros((), dtype=np.int64),
-            }
-        )
+        super().__init__({"predicted": np.float64, "num_rows": np.int64, "num_positives": np.int64})
 
     def update(self, preds: Values, target: Values) -> None:
         rows = binary_rows(preds, target, self.name)
         self._sums["predicted"] += np.sum(rows.probabilities, dtype=np.float64)
-        self._sums["num_positives"] += np.count_nonzero(rows.is_positive)
-        self._sums["num_rows"] += len(rows.probabilities)
-        self._sums["num_left_out"] += rows.num_left_out
+        _count(self._sums, rows)
 
     def _value(self) -> float:
         return float(self._sums["predicted"] / self._sums["num_positives"])
 
     @property
     def undefined_because(self) -> str | None:
-        if not self._sums["num_rows"]:
-            return "no rows"
-        return None if self._sums["num_positives"] else "no positive rows"
+        return missing_class(1, self._sums["num_positives"]) if self._sums["num_rows"] else "no rows"
+
+
+def _count(sums: MetricState, rows: BinaryRows) -> None:
+    sums["num_rows"] += len(rows.probabilities)
+    sums["num_positives"] += np.count_nonzero(rows.is_positive)
+    sums["num_left_out"] += rows.num_left_out

@@ -1,6 +1,5 @@
 """Area under the ROC curve without a histogram: every prediction counts as it is, sorted on disk beyond a limit."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,12 +12,14 @@ from penstock.config.sizes import MIB
 from penstock.metrics.inputs import binary_rows
 from penstock.metrics.metric import MemoryNeeds, MetricState, Values, missing_class, restored
 from penstock.metrics.spool import Spool
+from penstock.metrics.sums import SumsMetric
 from penstock.runtime.collectives import Collectives
 
 Levels = NDArray[np.void]
 """Distinct predictions in ascending order, with the negative and positive rows of each."""
 
 LEVEL = np.dtype([("value", np.float64), ("negatives", np.int64), ("positives", np.int64)])
+_COLUMNS = ("value", "negatives", "positives")
 LIMIT_BYTES = 64 * MIB
 """About 2.8 million distinct predictions."""
 MIN_LIMIT_BYTES = 4 * MIB
@@ -27,7 +28,7 @@ SORTING_COPIES = 4
 """What sorting takes for a moment, what is sorted included: measured 2.9, and what allocators keep."""
 
 
-class ExactAUC:
+class ExactAUC(SumsMetric):
     """The chance that a positive row is predicted above a negative one; only equal predictions are ties.
 
     Rows are held as distinct predictions and how often each came. Beyond `limit_bytes` they are sorted and written to
@@ -39,14 +40,18 @@ class ExactAUC:
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES, folder: Path | None = None) -> None:
         """Temporary files go to `folder`, or where the system keeps them (TMPDIR)."""
+        super().__init__({"num_rows": np.zeros(2, dtype=np.int64)})  # negative, positive
         self._limit_bytes = limit_bytes
         self._spool = Spool("predictions", folder)
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self._spool.clear()
+        self._held: list[Levels] = []
+        self._held_bytes = 0
         self.num_runs = 0
         """How many sorted files there are."""
-        self._held: list[Levels] = []
-        self.held_bytes = 0
-        self._num_rows = np.zeros(2, dtype=np.int64)  # negative, positive
-        self._num_left_out = np.zeros((), dtype=np.int64)
 
     def update(self, preds: Values, target: Values) -> None:
         rows = binary_rows(preds, target, self.name)
@@ -54,15 +59,15 @@ class ExactAUC:
         levels["value"] = rows.probabilities
         levels["negatives"], levels["positives"] = ~rows.is_positive, rows.is_positive
         self._add(_joined([levels]))
-        self._num_left_out += rows.num_left_out
+        self._sums["num_rows"] += (levels["negatives"].sum(), levels["positives"].sum())
+        self._sums["num_left_out"] += rows.num_left_out
 
     def merge(self, other: Self) -> None:
+        super().merge(other)
         for levels in other._blocks():
             self._add(levels)
-        self._num_left_out += other._num_left_out
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """The same rows in other files."""
         other = type(self)(self._limit_bytes, self._spool.folder)
         other.merge(self)
         return other
@@ -70,58 +75,44 @@ class ExactAUC:
     def reduced(self, collectives: Collectives) -> Self:
         """One that has seen the rows of all ranks, sent block by block; every rank must call."""
         whole = type(self)(self._limit_bytes, self._spool.folder)
+        whole._sums = super().reduced(collectives)._sums
         blocks, nothing = self._blocks(self._limit_bytes // 8), np.zeros(0, LEVEL)
         parts = collectives.gather(next(blocks, nothing))
         while any(map(len, parts)):
             for part in parts:
                 whole._add(part)
             parts = collectives.gather(next(blocks, nothing))
-        whole._num_left_out = collectives.sum(self._num_left_out)
         return whole
 
-    def compute(self) -> float:
-        if self.undefined_because is not None:
-            return math.nan
+    def _value(self) -> float:
         won, negatives_below = 0.0, 0
         for levels in self._blocks():
             negatives = levels["negatives"].astype(np.float64)
             below = negatives_below + np.cumsum(negatives) - negatives
             won += float(np.sum(levels["positives"] * (below + negatives / 2)))
             negatives_below += int(levels["negatives"].sum())
-        return won / (float(self._num_rows[0]) * float(self._num_rows[1]))
-
-    def reset(self) -> None:
-        self._spool.clear()
-        self._held, self.held_bytes, self.num_runs = [], 0, 0
-        self._num_rows[:] = 0
-        self._num_left_out[...] = 0
-
-    def state_dict(self) -> MetricState:
-        """All distinct predictions, in memory, and how often each came."""
-        levels = np.concatenate([np.zeros(0, LEVEL), *self._blocks()])
-        columns = {column: np.array(levels[column]) for column in LEVEL.names or ()}
-        return {**columns, "num_left_out": self._num_left_out.copy()}
-
-    def load_state_dict(self, state: MetricState) -> None:
-        levels = np.zeros(len(state.get("value", ())), LEVEL)
-        columns = {column: np.array(levels[column]) for column in LEVEL.names or ()}
-        arrays = restored(state, {**columns, "num_left_out": self._num_left_out}, self.name)
-        self.reset()
-        for column in columns:
-            levels[column] = arrays[column]
-        self._add(levels)
-        self._num_left_out = arrays["num_left_out"]
+        num_negatives, num_positives = self._sums["num_rows"].tolist()
+        return won / (float(num_negatives) * float(num_positives))
 
     @property
     def undefined_because(self) -> str | None:
-        return missing_class(*self._num_rows)
+        return missing_class(*self._sums["num_rows"])
 
-    @property
-    def num_left_out(self) -> int:
-        return int(self._num_left_out)
+    def state_dict(self) -> MetricState:
+        levels = np.concatenate([np.zeros(0, LEVEL), *self._blocks()])
+        return {**{column: np.array(levels[column]) for column in _COLUMNS}, **super().state_dict()}
+
+    def load_state_dict(self, state: MetricState) -> None:
+        levels = np.zeros(len(state.get("value", ())), LEVEL)
+        columns = {name: array for name, array in state.items() if name in _COLUMNS}
+        arrays = restored(columns, {column: np.array(levels[column]) for column in _COLUMNS}, self.name)
+        self.reset()
+        super().load_state_dict({name: state[name] for name in state if name not in _COLUMNS})
+        for column in _COLUMNS:
+            levels[column] = arrays[column]
+        self._add(levels)
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
-        """Every prediction may be another one; what is too much is sorted on disk."""
         all_bytes = num_rows * LEVEL.itemsize
         return MemoryNeeds(
             SORTING_COPIES * min(all_bytes, MIN_LIMIT_BYTES), SORTING_COPIES * min(all_bytes, LIMIT_BYTES)
@@ -131,26 +122,29 @@ class ExactAUC:
         self._limit_bytes = max(LEVEL.itemsize, limit_bytes // SORTING_COPIES)
 
     @property
+    def held_bytes(self) -> int:
+        return self._held_bytes
+
+    @property
     def computing_bytes(self) -> int:
-        return SORTING_COPIES * self.held_bytes
+        return SORTING_COPIES * self._held_bytes
 
     def _add(self, levels: Levels) -> None:
         """Keep distinct, sorted levels; what is too much goes to disk as one sorted run."""
-        self._num_rows += (levels["negatives"].sum(), levels["positives"].sum())
         self._held.append(levels)
-        self.held_bytes += levels.nbytes
-        if self.held_bytes <= self._limit_bytes:
+        self._held_bytes += levels.nbytes
+        if self._held_bytes <= self._limit_bytes:
             return
         joined = self._join_held()
         if joined.nbytes > self._limit_bytes // 2:
             self._spool.append(f"run-{self.num_runs:06d}", joined)
             self.num_runs += 1
-            self._held, self.held_bytes = [], 0
+            self._held, self._held_bytes = [], 0
 
     def _join_held(self) -> Levels:
         parts, self._held = self._held, []
         joined = _joined(parts)
-        self._held, self.held_bytes = [joined], joined.nbytes
+        self._held, self._held_bytes = [joined], joined.nbytes
         return joined
 
     def _blocks(self, max_bytes: int | None = None) -> Iterator[Levels]:

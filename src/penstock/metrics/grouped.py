@@ -1,8 +1,6 @@
 """What metrics over groups of rows have in common: keys of groups, rows kept, a mean over groups."""
 
-import copy
-import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import CheckpointError, DataError
 from penstock.features.hashes import value_hashes
 from penstock.metrics.inputs import as_array
-from penstock.metrics.metric import MemoryNeeds, MetricState, Settings, Values, refuse_other_settings
+from penstock.metrics.metric import MemoryNeeds, MetricState, Values
 from penstock.metrics.spool import (
     LIMIT_BYTES,
     MAX_ROW_BYTES,
@@ -26,6 +24,7 @@ from penstock.metrics.spool import (
     rows_of,
     working_bytes,
 )
+from penstock.metrics.sums import SumsMetric
 from penstock.runtime.collectives import Collectives
 
 NULL_KEY = np.uint64(0x6E6F2067726F7570)
@@ -35,6 +34,7 @@ Totals = NDArray[np.float64]
 """Over groups: the sums of value times weight and of the weights, how many groups count, how many there are."""
 
 _NUM_TOTALS = 4
+_COLUMNS = ("key", "pred", "target")
 
 
 def arrow_ids(groups: Any, owner: str) -> Any:
@@ -76,25 +76,23 @@ def _bits(integers: NDArray[Any]) -> NDArray[np.uint64]:
     return integers.astype(np.uint64 if integers.dtype.kind == "u" else np.int64).view(np.uint64)
 
 
-class GroupedMetric(ABC):
+class GroupedMetric(SumsMetric):
     """A weighted mean over groups of a value of each group.
 
     Rows are kept until the value is asked for, since a group may come back in any batch: in memory up to
-    `limit_bytes`, then in temporary files under `folder`. These are removed by `reset` and `close`, and when the metric
-    is no longer needed.
+    `limit_bytes`, then in temporary files under `folder`. These are removed by `reset`, and when the metric is no
+    longer needed.
     """
 
-    name: ClassVar[str]
-    """How messages call it."""
     target_type: ClassVar[Any]
     """What ranks exchange labels as."""
     needed: ClassVar[str]
     """What a group needs to count, for `undefined_because`."""
 
     def __init__(self, *, limit_bytes: int = LIMIT_BYTES, folder: Path | None = None) -> None:
+        # Totals of groups that other ranks hold, and their rows.
+        super().__init__({"finished": np.zeros(_NUM_TOTALS + 1)})
         self._rows = GroupRows(limit_bytes, folder)
-        self._finished = np.zeros(_NUM_TOTALS + 1)  # totals of groups that other ranks hold, and their rows
-        self._num_left_out = np.zeros((), np.int64)
         self._totals: Totals | None = None
 
     @abstractmethod
@@ -105,7 +103,7 @@ class GroupedMetric(ABC):
     def _totals_of(self, rows: Rows) -> Totals:
         """Totals of the groups of these rows; they are whole."""
 
-    def update(self, preds: Values, target: Values, groups: Any) -> None:
+    def update(self, preds: Values, target: Values, groups: Any) -> None:  # type: ignore[override]
         """Keep the rows of one batch; `groups` are ids of any kind (see `group_keys`), one for each row."""
         predicted, labels = np.ravel(as_array(preds)), self._labels(np.ravel(as_array(target)))
         keys = group_keys(groups, self.name)
@@ -117,30 +115,20 @@ class GroupedMetric(ABC):
             predicted = predicted.astype(np.float64)
         rows, missing = rows_of(keys, predicted, labels), np.isnan(predicted)
         if missing.any():
-            self._num_left_out += np.count_nonzero(missing)
+            self._sums["num_left_out"] += np.count_nonzero(missing)
             rows = rows[~missing]
         self._keep(rows)
 
     def merge(self, other: Self) -> None:
-        refuse_other_settings(self.name, self.settings, other.settings)
+        super().merge(other)
+        self._totals = None
         for rows in other._rows.whole_or_parts():
             self._keep(rows)
-        self._finished += other._finished
-        self._num_left_out += other._num_left_out
-        self._totals = None
-
-    def compute(self) -> float:
-        total, weight = self._all_totals()[:2]
-        return float(total / weight) if weight else math.nan
 
     def reset(self) -> None:
+        super().reset()
         self._rows.clear()
         self._totals = None
-        self._finished[:] = 0
-        self._num_left_out[...] = 0
-
-    def close(self) -> None:
-        self.reset()
 
     def reduced(self, collectives: Collectives) -> Self:
         """A metric of the groups of all ranks, the same on each; this one stays as it is. Every rank must call.
@@ -156,35 +144,33 @@ class GroupedMetric(ABC):
         for rows in kept.parts() if in_parts else [kept.whole()]:
             wide = rows.astype(row_dtype(np.float64, self.target_type))
             found += self._totals_of(np.concatenate(collectives.all_to_all(by_rank(wide, len(facts)))))
-        whole = copy.copy(self)
+        whole = super().reduced(collectives)
+        whole._sums["finished"] += collectives.sum(np.array([*found, kept.num_rows]))
         whole._rows, whole._totals = kept.without_rows(), None
-        whole._finished = collectives.sum(self._finished + np.array([*found, kept.num_rows]))
-        whole._num_left_out = collectives.sum(self._num_left_out)
         return whole
 
     def state_dict(self) -> MetricState:
-        """All rows, in memory, and what is already added up."""
         rows = self._rows.whole()
-        columns = {name: np.array(rows[name]) for name in ("key", "pred", "target")}
-        return {**columns, "finished": self._finished.copy(), "num_left_out": self._num_left_out.copy()}
+        return {**{name: np.array(rows[name]) for name in _COLUMNS}, **super().state_dict()}
 
     def load_state_dict(self, state: MetricState) -> None:
-        expected = {"key", "pred", "target", "finished", "num_left_out"}
-        if state.keys() != expected:
-            raise CheckpointError(f"{self.name}: the saved state has {sorted(state)}, not {sorted(expected)}")
-        if len({len(state[name]) for name in ("key", "pred", "target")}) != 1:
-            raise CheckpointError(f"{self.name}: the saved key, pred and target differ in length")
-        if state["finished"].shape != self._finished.shape:
-            raise CheckpointError(f"{self.name}: the saved totals are of another version of this metric")
+        if not state.keys() >= set(_COLUMNS):
+            raise CheckpointError(f"{self.name}: the saved state has {sorted(state)}, not {sorted(_COLUMNS)}")
+        if len({len(state[name]) for name in _COLUMNS}) != 1:
+            raise CheckpointError(f"{self.name}: the saved {', '.join(_COLUMNS)} differ in length")
         self.reset()
+        super().load_state_dict({name: state[name] for name in state if name not in _COLUMNS})
         self._keep(rows_of(state["key"], state["pred"], self._labels(state["target"])))
-        self._finished[:], self._num_left_out[...] = state["finished"], state["num_left_out"]
+
+    def _value(self) -> float:
+        total, weight = self._all_totals()[:2]
+        return float(total / weight)
 
     @property
     def undefined_because(self) -> str | None:
         if self._all_totals()[1]:
             return None
-        num_rows = self._rows.num_rows + self._finished[_NUM_TOTALS]
+        num_rows = self._rows.num_rows + self._sums["finished"][_NUM_TOTALS]
         return f"no group with {self.needed}" if num_rows else "no rows"
 
     @property
@@ -194,15 +180,6 @@ class GroupedMetric(ABC):
         if not num_counted:
             return None
         return f"{num_counted:,} of {num_groups:,} {'group has' if num_groups == 1 else 'groups have'} {self.needed}"
-
-    @property
-    def settings(self) -> Settings:
-        """What decides the value of a group and its weight: the options, which are the public attributes."""
-        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
-
-    @property
-    def num_left_out(self) -> int:
-        return int(self._num_left_out)
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """Rows in memory up to the limit, the others on disk; groups much larger than others take more."""
@@ -226,7 +203,7 @@ class GroupedMetric(ABC):
 
     def _all_totals(self) -> Totals:
         if self._totals is None:
-            self._totals = self._finished[:_NUM_TOTALS].copy()
+            self._totals = self._sums["finished"][:_NUM_TOTALS].copy()
             for rows in self._rows.whole_or_parts():
                 self._totals += self._totals_of(rows)
         return self._totals

@@ -1,8 +1,8 @@
 """Mean over groups of the exact area under the ROC curve of each: one sort, then sums over segments."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,24 +17,12 @@ Indices = NDArray[np.int64]
 
 MAX_NAMED_ROWS = 1 << 16
 """Ids that are not integers are remembered of so many rows: large groups are among the first rows."""
+_MAX_NARROW_KEY = np.uint64(1 << 31)
 NULL = "null"
 """The name of the group of rows without an id."""
 
 
-class GroupAreas(NamedTuple):
-    """One entry for each group that has both classes, and how many groups there are."""
-
-    areas: NDArray[np.float64]
-    num_rows: Indices
-    num_positives: Indices
-    num_groups: int
-
-
-_WEIGHTS: dict[str, Callable[[GroupAreas], NDArray[Any]]] = {
-    "none": lambda found: np.ones(len(found.areas)),
-    "rows": lambda found: found.num_rows,
-    "positives": lambda found: found.num_positives,
-}
+WEIGHTS = ("none", "rows", "positives")
 
 
 class GroupedAUC(GroupedMetric):
@@ -50,20 +38,19 @@ class GroupedAUC(GroupedMetric):
     def __init__(
         self, weight: str = "none", *, limit_bytes: int = LIMIT_BYTES, folder: Path | None = None
     ) -> None:
-        if weight not in _WEIGHTS:
-            raise DataError(f"grouped_auc: weight is '{weight}'; it is one of {', '.join(_WEIGHTS)}")
+        if weight not in WEIGHTS:
+            raise DataError(f"grouped_auc: weight is '{weight}'; it is one of {', '.join(WEIGHTS)}")
         super().__init__(limit_bytes=limit_bytes, folder=folder)
-        self.weight = str(weight)
+        self.settings = {"weight": str(weight)}
         self._names = GroupNames()
 
-    def update(self, preds: Values, target: Values, groups: Any) -> None:
-        """Keep the rows of one batch, and some ids, by which `largest_groups` names groups."""
+    def update(self, preds: Values, target: Values, groups: Any) -> None:  # type: ignore[override]
         super().update(preds, target, groups)
         self._names.add(groups)
 
     def merge(self, other: Self) -> None:
         super().merge(other)
-        self._names = self._names.joined(other._names)
+        self._names.merge(other._names)
 
     def reset(self) -> None:
         super().reset()
@@ -90,67 +77,57 @@ class GroupedAUC(GroupedMetric):
         return is_positive
 
     def _totals_of(self, rows: Rows) -> Totals:
-        found = _areas_of(rows)
-        weights = _WEIGHTS[self.weight](found)
-        return np.array(
-            [np.sum(found.areas * weights), np.sum(weights), len(found.areas), found.num_groups], np.float64
-        )
+        areas, num_rows, num_positives, num_groups = group_areas(rows)
+        by = {"none": np.ones(len(areas)), "rows": num_rows, "positives": num_positives}
+        weights = by[self.settings["weight"]]
+        return np.array([np.sum(areas * weights), np.sum(weights), len(areas), num_groups], np.float64)
 
 
 class GroupNames:
-    """Ids of groups by their keys: integers are their own keys, of other ids some are remembered."""
+    """Ids of groups by their keys: integers are their own keys, of other ids those of the first rows are remembered."""
 
-    def __init__(self, max_rows: int = MAX_NAMED_ROWS) -> None:
-        self._rows_left = max_rows
+    def __init__(self) -> None:
+        self._rows_left = MAX_NAMED_ROWS
         self._is_signed: bool | None = None  # of integers
-        self._ids: list[Any] = []  # others, as Arrow arrays
+        self._names: dict[int, str] = {}
 
     def add(self, groups: Any) -> None:
-        """Remember ids of one batch; of integers only whether they have a sign."""
         if self._is_signed is not None or not self._rows_left:
             return
         ids = arrow_ids(groups, "groups")
         if pa.types.is_integer(ids.type):
             self._is_signed = pa.types.is_signed_integer(ids.type)
             return
-        # Taking copies the ids, so that they do not keep a whole batch alive.
-        self._ids.append(ids.take(pa.array(np.arange(min(self._rows_left, len(ids))))))
-        self._rows_left -= len(self._ids[-1])
+        ids = ids.slice(0, self._rows_left)
+        self._rows_left -= len(ids)
+        distinct = ids.unique()
+        names = [NULL if name is None else str(name) for name in distinct.to_pylist()]
+        self._names |= dict(zip(group_keys(distinct, "groups").tolist(), names, strict=True))
 
-    def joined(self, other: "GroupNames") -> "GroupNames":
-        """What both know, up to the rows that one may remember."""
-        both = GroupNames(self._rows_left)
-        both._is_signed, both._ids = self._is_signed, list(self._ids)
-        if both._is_signed is None:
-            both._is_signed = other._is_signed
-        for ids in other._ids:
-            both.add(ids)
-        return both
+    def merge(self, other: "GroupNames") -> None:
+        if self._is_signed is None:
+            self._is_signed = other._is_signed
+        self._names = {**other._names, **self._names}
 
     def of(self, keys: list[int]) -> list[int | str]:
         """The id of each key; the key itself in hexadecimal digits where the id was not seen."""
         if self._is_signed is not None:
             offset = 2**64 if self._is_signed else 0
             return [NULL if key == NULL_KEY else key - offset * (key >= 2**63) for key in keys]
-        known: dict[int, str] = {}
-        for ids in self._ids:
-            keys_of_ids = group_keys(ids, "groups")
-            wanted = np.flatnonzero(np.isin(keys_of_ids, np.array(keys, np.uint64)))
-            for key, value in zip(keys_of_ids[wanted].tolist(), ids.take(pa.array(wanted)), strict=True):
-                known.setdefault(key, str(value.as_py()) if value.is_valid else NULL)
-        return [known.get(key, f"{key:#018x}") for key in keys]
+        return [self._names.get(key, f"{key:#018x}") for key in keys]
 
 
-def group_areas(keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDArray[np.bool_]) -> GroupAreas:
-    """The exact area of each group with both classes, ties counting half; up to 2**31 rows, no NaN.
+def group_areas(rows: Rows) -> tuple[NDArray[np.float64], Indices, Indices, int]:
+    """Area, rows and positives of each group with both classes, and the number of all groups; up to 2**31 rows, no NaN.
 
-    Group, prediction and label of a row fit one word (31, 32 and 1 bits), so that the sort moves nothing but words.
+    Areas are exact, ties counting half. Group, prediction and label of a row fit one word (31, 32 and 1 bits), so that
+    the sort moves nothing but words.
     Sums are of integers: the area of a group does not depend on the others.
     """
-    words = _sorted_words(keys, preds, is_positive)
+    words = _sorted_words(np.array(rows["key"]), np.array(rows["pred"]), np.array(rows["target"]))
     starts = segment_starts(words >> np.uint64(33))
     if not len(starts):
-        return GroupAreas(np.zeros(0), starts, starts, 0)
+        return np.zeros(0), starts, starts, 0
     positive = (words & np.uint64(1)).view(np.int64)
     num_positives = np.add.reduceat(positive, starts)
     num_negatives = np.diff(starts, append=len(words)) - num_positives
@@ -162,11 +139,7 @@ def group_areas(keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDAr
     both = (num_positives > 0) & (num_negatives > 0)
     num_positives, num_negatives = num_positives[both], num_negatives[both]
     areas = won_twice[both] / (2 * num_positives * num_negatives)
-    return GroupAreas(areas, num_positives + num_negatives, num_positives, len(starts))
-
-
-def _areas_of(rows: Rows) -> GroupAreas:
-    return group_areas(np.array(rows["key"]), np.array(rows["pred"]), np.array(rows["target"]))
+    return areas, num_positives + num_negatives, num_positives, len(starts)
 
 
 def _largest_of(
@@ -181,7 +154,7 @@ def _largest_of(
         key = int(keys[start])
         if last is not None and (-num_rows, key) > last:
             return
-        areas = _areas_of(rows[order[start : start + num_rows]]).areas
+        areas = group_areas(rows[order[start : start + num_rows]])[0]
         yield -num_rows, key, float(areas[0]) if len(areas) else None
 
 
@@ -210,11 +183,15 @@ def segment_starts(values: NDArray[Any]) -> Indices:
 def _sorted_words(
     keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDArray[np.bool_]
 ) -> NDArray[np.uint64]:
-    order, keys = _sorted_keys(keys)
-    is_new = np.zeros(len(keys), np.uint64)
-    is_new[1:] = keys[1:] != keys[:-1]
-    words = np.cumsum(is_new, dtype=np.uint64)
-    words <<= np.uint64(32)
+    order: Indices | slice = slice(None)
+    if len(keys) and keys.max() < _MAX_NARROW_KEY:  # ids such as row numbers: they fit as they are
+        words = keys << np.uint64(32)
+    else:
+        order, keys = _sorted_keys(keys)
+        is_new = np.zeros(len(keys), np.uint64)
+        is_new[1:] = keys[1:] != keys[:-1]
+        words = np.cumsum(is_new, dtype=np.uint64)
+        words <<= np.uint64(32)
     words |= _order_codes(preds)[order]
     words <<= np.uint64(1)
     words |= is_positive[order]

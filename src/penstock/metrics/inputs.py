@@ -25,22 +25,6 @@ class NumberRows(NamedTuple):
     num_left_out: int
 
 
-class ClassRows(NamedTuple):
-    """Rows with a probability for each class, and the class that happened."""
-
-    probabilities: NDArray[np.floating[Any]]
-    labels: NDArray[np.intp]
-    num_left_out: int
-
-
-class CandidateRows(NamedTuple):
-    """Rows with a similarity for each candidate, and which candidates were right."""
-
-    similarities: NDArray[np.floating[Any]]
-    is_relevant: NDArray[np.bool_]
-    num_left_out: int
-
-
 def as_array(values: Values) -> NDArray[Any]:
     """A NumPy array of the values; a torch tensor may need gradients, be on a device, or be bfloat16."""
     if hasattr(values, "detach"):
@@ -85,12 +69,12 @@ def number_rows(preds: Values, target: Values, owner: str) -> NumberRows:
     return NumberRows(predictions[usable], labels[usable], num_left_out)
 
 
-def class_rows(preds: Values, target: Values, owner: str) -> ClassRows:
-    """Probabilities [rows, classes] and classes of the rows all of whose probabilities are numbers."""
-    probabilities = _floating(_numbers(preds, owner))
+def class_rows(
+    preds: Values, target: Values, owner: str
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.intp], int]:
+    """Probabilities [rows, classes] and classes of the rows without NaN, and how many rows were left out."""
+    probabilities = _matrix(preds, "classes", owner)
     labels = np.ravel(_numbers(target, owner))
-    if probabilities.ndim != 2:
-        raise DataError(f"{owner}: predictions of shape {probabilities.shape}; it needs [rows, classes]")
     _check_lengths(probabilities, labels, owner)
     num_classes = probabilities.shape[1]
     wrong = ~((labels >= 0) & (labels < num_classes) & (labels == np.floor(labels)))
@@ -99,18 +83,18 @@ def class_rows(preds: Values, target: Values, owner: str) -> ClassRows:
     usable, num_left_out = _usable(~np.isnan(probabilities).any(axis=1))
     probabilities = probabilities[usable]
     _check_range(probabilities, owner)
-    return ClassRows(probabilities, labels[usable].astype(np.intp), num_left_out)
+    return probabilities, labels[usable].astype(np.intp), num_left_out
 
 
-def candidate_rows(preds: Values, target: Values, owner: str) -> CandidateRows:
-    """Similarities [rows, candidates] of the rows all of whose similarities are numbers.
+def candidate_rows(
+    preds: Values, target: Values, owner: str
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_], int]:
+    """Similarities [rows, candidates] of the rows without NaN, which candidates are right, and rows left out.
 
     A target of the same shape says with 0 and 1 which candidates are right; with any other it is the first.
     """
-    similarities = _floating(_numbers(preds, owner))
+    similarities = _matrix(preds, "candidates", owner)
     labels = _numbers(target, owner)
-    if similarities.ndim != 2:
-        raise DataError(f"{owner}: predictions of shape {similarities.shape}; it needs [rows, candidates]")
     _check_lengths(similarities, labels, owner)
     if labels.ndim == 2 and labels.shape[1] > 1:
         if labels.shape != similarities.shape:
@@ -120,7 +104,14 @@ def candidate_rows(preds: Values, target: Values, owner: str) -> CandidateRows:
         is_relevant = np.zeros(similarities.shape, dtype=np.bool_)
         is_relevant[:, :1] = True
     usable, num_left_out = _usable(~np.isnan(similarities).any(axis=1))
-    return CandidateRows(similarities[usable], is_relevant[usable], num_left_out)
+    return similarities[usable], is_relevant[usable], num_left_out
+
+
+def _matrix(preds: Values, columns: str, owner: str) -> NDArray[np.floating[Any]]:
+    values = _floating(_numbers(preds, owner))
+    if values.ndim != 2:
+        raise DataError(f"{owner}: predictions of shape {values.shape}; it needs [rows, {columns}]")
+    return values
 
 
 def _numbers(values: Values, owner: str) -> NDArray[Any]:

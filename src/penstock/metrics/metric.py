@@ -1,15 +1,14 @@
 """The contract of every metric: rows in, a number out, a state to save, sums over ranks, bytes held."""
 
 import copy
-import json
-import math
+import io
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.config.errors import CheckpointError, DataError
+from penstock.config.errors import CheckpointError
 from penstock.runtime.collectives import Collectives
 
 Values = Any
@@ -18,49 +17,33 @@ Values = Any
 MetricState = dict[str, NDArray[Any]]
 """Everything a metric has added up, by name."""
 
-Settings = Mapping[str, Any]
-"""What decides how a metric counts its rows, by name."""
-
-SETTINGS = "settings"
-"""The settings in a saved state."""
-
 
 class Metric(Protocol):
     """A number about predictions and labels, added up over any number of batches."""
 
-    def update(self, preds: Values, target: Values) -> None:
-        """Add the rows of one batch."""
-        ...
+    def update(self, preds: Values, target: Values) -> None: ...
 
     def merge(self, other: Self) -> None:
         """Add the rows that another metric of the same kind has seen."""
-        ...
 
     def compute(self) -> float:
         """The value over all rows so far; NaN when it is undefined, and then `undefined_because` says why."""
-        ...
 
-    def reset(self) -> None:
-        """Forget every row."""
-        ...
+    def reset(self) -> None: ...
 
     def state_dict(self) -> MetricState:
         """Everything that was added up, copied."""
-        ...
 
     def load_state_dict(self, state: MetricState) -> None:
         """Go on from what `state_dict` gave."""
-        ...
 
     @property
     def undefined_because(self) -> str | None:
         """Why there is no value; None when there is one."""
-        ...
 
     @property
     def num_left_out(self) -> int:
         """Rows that were left out because their prediction is not a number."""
-        ...
 
 
 AnyMetric = TypeVar("AnyMetric", bound=Metric)
@@ -82,21 +65,17 @@ class Bounded(Protocol):
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """For so many rows with predictions of so many classes."""
-        ...
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:
         """Take no more than this, at least the need, for so many rows. To be called before the first row."""
-        ...
 
     @property
     def held_bytes(self) -> int:
         """Bytes held now."""
-        ...
 
     @property
     def computing_bytes(self) -> int:
         """Bytes held while the value of these rows is computed."""
-        ...
 
 
 def needs_of(metric: Any, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
@@ -134,34 +113,6 @@ def missing_class(num_negatives: Any, num_positives: Any) -> str | None:
     if not num_positives:
         return "no positive rows"
     return None if num_negatives else "no negative rows"
-
-
-def refuse_other_settings(owner: str, own: Settings, other: Settings) -> None:
-    """A DataError where two metrics that are to be merged do not count alike."""
-    for name, value in own.items():
-        if other[name] != value:
-            raise DataError(
-                f"{owner}: {name} {other[name]} cannot be merged with {name} {value}; give both the same settings"
-            )
-
-
-def with_settings(state: MetricState, settings: Settings) -> MetricState:
-    """A state that also says how its rows were counted, where there are settings."""
-    if not settings:
-        return state
-    text = json.dumps(dict(settings), default=str)
-    return {**state, SETTINGS: np.frombuffer(text.encode(), np.uint8).copy()}
-
-
-def without_settings(state: MetricState, settings: Settings, owner: str) -> MetricState:
-    """The rest of a saved state, if its rows were counted with these settings; else a CheckpointError."""
-    saved = json.loads(np.asarray(state[SETTINGS], np.uint8).tobytes()) if SETTINGS in state else {}
-    for name, value in json.loads(json.dumps(dict(settings), default=str)).items():
-        if name not in saved:
-            raise CheckpointError(f"{owner}: the saved state has no {name}; it is {value} now")
-        if saved[name] != value:
-            raise CheckpointError(f"{owner}: the saved state has {name} {saved[name]}; it is {value} now")
-    return {name: array for name, array in state.items() if name != SETTINGS}
 
 
 def restored(
@@ -202,16 +153,11 @@ def gathered(metric: AnyMetric, collectives: Collectives) -> AnyMetric:
 
 def _packed(state: MetricState) -> NDArray[np.uint8]:
     """All arrays as one array of bytes: one exchange, whatever their types and shapes."""
-    arrays = {name: np.asarray(array, order="C") for name, array in state.items()}
-    header = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
-    parts = [json.dumps(header).encode(), b"\n", *(array.tobytes() for array in arrays.values())]
-    return np.frombuffer(b"".join(parts), dtype=np.uint8)
+    content = io.BytesIO()
+    np.savez(content, **state)  # type: ignore[arg-type]
+    return np.frombuffer(content.getvalue(), dtype=np.uint8)
 
 
 def _unpacked(content: NDArray[np.uint8]) -> MetricState:
-    header, _, values = content.tobytes().partition(b"\n")
-    state, offset = {}, 0
-    for name, dtype, shape in json.loads(header):
-        array = np.frombuffer(values, dtype, math.prod(shape), offset).reshape(shape)
-        state[name], offset = array.copy(), offset + array.nbytes
-    return state
+    with np.load(io.BytesIO(content.tobytes())) as arrays:
+        return dict(arrays)

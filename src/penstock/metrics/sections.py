@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, create_model, model_validator
+from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 
 from penstock.config.registry import NamedPart
-from penstock.config.section import Probability, Refused, Section, words
+from penstock.config.section import Probability, Refused, Section, one_of, words
 
 PROBABILITY = ("probs1", "probs")
 """The probability of a positive: with two classes that of the second, with one the only one."""
@@ -308,31 +308,16 @@ def best_value(result: str) -> Best | None:
     return None
 
 
-def _fields(refused: Refused | None = None) -> Any:
-    """A section with a field for each metric; those over groups are marked where they are refused."""
-    fields: dict[str, Any] = {}
-    for name, section in METRICS.items():
-        is_refused = refused is not None and name not in WINDOWED
-        fields[name] = (Annotated[section | None, refused] if is_refused else section | None, None)
-    return create_model("_Fields", __base__=Section, **fields)
-
-
-_EVALUATION, _TRAINING = (
-    _fields(),
-    _fields(
-        Refused(
-            "it is for evaluation, since a group's rows are spread over many windows: write it in metrics; "
-            f"train_metrics may have {', '.join(WINDOWED)}"
-        )
-    ),
+_OVER_GROUPS = tuple(name for name in METRICS if name not in WINDOWED)
+_REFUSED = Refused(
+    "it is for evaluation, since a group's rows are spread over many windows: write it in metrics; "
+    f"train_metrics may have {', '.join(WINDOWED)}"
 )
 
 
-class MetricConfig(_EVALUATION):  # type: ignore[misc, valid-type]
+@one_of("metric", METRICS)
+class MetricConfig(Section):
     """One metric of evaluation."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"metric": tuple(METRICS)}
-    required_one_of: ClassVar[tuple[str, ...]] = ("metric",)
 
 
 def _fading(rate: float) -> float:
@@ -343,11 +328,9 @@ def _fading(rate: float) -> float:
     return rate
 
 
-class TrainMetricConfig(_TRAINING):  # type: ignore[misc, valid-type]
+@one_of("metric", METRICS, dict.fromkeys(_OVER_GROUPS, _REFUSED), outside=_OVER_GROUPS)
+class TrainMetricConfig(Section):
     """One metric that is followed during training, over windows of steps that fade."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"metric": WINDOWED}
-    required_one_of: ClassVar[tuple[str, ...]] = ("metric",)
 
     decay_rate: Annotated[float, Field(ge=0), AfterValidator(_fading)] = 0.9
     """How much of the value so far is kept when a window closes: from 0 to below 1."""
@@ -357,6 +340,7 @@ class TrainMetricConfig(_TRAINING):  # type: ignore[misc, valid-type]
 
     @model_validator(mode="after")
     def _windows_count_at_thresholds(self) -> Self:
-        if self.auc is not None and self.auc.exact:
+        chosen = self.chosen("metric")
+        if chosen is not None and isinstance(chosen[1], AUC) and chosen[1].exact:
             raise ValueError("auc.exact is for evaluation; in training auc counts at thresholds")
         return self

@@ -37,7 +37,6 @@ class Spool:
         self.num_bytes = 0
 
     def append(self, name: str, *parts: NDArray[np.void]) -> None:
-        """Write records behind those that the file has."""
         num_bytes = sum(part.nbytes for part in parts)
         if not num_bytes:
             return
@@ -74,7 +73,6 @@ _NO_ROWS: Rows = np.empty(0, row_dtype(np.float32, np.bool_))
 
 
 def rows_of(keys: NDArray[Any], preds: NDArray[Any], target: NDArray[Any]) -> Rows:
-    """Columns as records."""
     rows = np.empty(len(keys), row_dtype(preds.dtype, target.dtype))
     rows["key"], rows["pred"], rows["target"] = keys, preds, target
     return rows
@@ -128,15 +126,13 @@ class GroupRows:
             self._loose = [np.concatenate(self._loose)]
 
     def parts(self) -> Iterator[Rows]:
-        """All rows, part by part."""
-        blocks = [*self._blocks, *([_parted(np.concatenate(self._loose))] if self._loose else [])]
+        blocks = [*self._blocks, *([_parted(_concatenated(self._loose))] if self._loose else [])]
         for number in range(NUM_PARTS):
             found = [block.part(number) for block in blocks]
             found += [self._spool.read(name, dtype) for name, dtype in self._files(number)]
-            yield np.concatenate(found) if found else _NO_ROWS
+            yield _concatenated(found)
 
     def whole(self) -> Rows:
-        """All rows at once."""
         if self._blocks or self.is_spilled:
             return np.concatenate(list(self.parts()))
         return np.concatenate(self._loose) if self._loose else _NO_ROWS
@@ -151,7 +147,6 @@ class GroupRows:
 
     @property
     def num_bytes(self) -> int:
-        """Of all rows, in memory and on disk."""
         return self._spool.num_bytes + self.held_bytes
 
     def clear(self) -> None:
@@ -162,7 +157,6 @@ class GroupRows:
         return GroupRows(self.limit_bytes, self._spool.folder)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "GroupRows":
-        """The same rows in other files."""
         other = self.without_rows()
         for rows in self.whole_or_parts():
             other.add(rows)
@@ -170,7 +164,7 @@ class GroupRows:
 
     def _part_loose(self) -> None:
         if self._loose:
-            self._blocks.append(_parted(np.concatenate(self._loose)))
+            self._blocks.append(_parted(_concatenated(self._loose)))
             self._loose, self._num_loose = [], 0
 
     def _spill(self) -> None:
@@ -183,8 +177,17 @@ class GroupRows:
         self._blocks, self.held_bytes = [], 0
 
     def _files(self, number: int) -> list[tuple[str, np.dtype[np.void]]]:
-        """The files of a part, and the records that each has."""
         return [(f"{number:03d}-{kind}", dtype) for kind, dtype in enumerate(self._dtypes)]
+
+
+def _concatenated(chunks: list[Rows]) -> Rows:
+    """As plain bytes where all records are of one kind: NumPy compares and copies records field by field."""
+    if not chunks:
+        return _NO_ROWS
+    dtype = chunks[0].dtype
+    if any(chunk.dtype != dtype for chunk in chunks):
+        return np.concatenate(chunks)
+    return np.concatenate([chunk.view(f"V{dtype.itemsize}") for chunk in chunks]).view(dtype)
 
 
 def _parted(rows: Rows) -> _Block:

@@ -1,6 +1,7 @@
 """Metrics that are a function of a few sums over rows: everything such metrics do alike, written once."""
 
 import copy
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -9,17 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.config.errors import DataError
-from penstock.metrics.metric import (
-    MemoryNeeds,
-    MetricState,
-    Settings,
-    Values,
-    refuse_other_settings,
-    restored,
-    with_settings,
-    without_settings,
-)
+from penstock.config.errors import CheckpointError, DataError
+from penstock.metrics.metric import MemoryNeeds, MetricState, Values, restored
 from penstock.runtime.collectives import Collectives
 
 SUMS_COPIES = 3
@@ -35,12 +27,15 @@ class SumsMetric(ABC):
     name: ClassVar[str]
     """The name of its section, for messages."""
 
-    settings: Settings = {}
+    settings: Mapping[str, Any] = {}
     """What decides how rows are counted, by name: metrics must agree in it to be merged or restored."""
 
-    def __init__(self, sums: Mapping[str, NDArray[Any]]) -> None:
-        """`sums`: the arrays to add to, all zero."""
-        self._sums: MetricState = {**sums, "num_left_out": np.zeros((), dtype=np.int64)}
+    def __init__(self, sums: Mapping[str, NDArray[Any] | type[np.number[Any]]]) -> None:
+        """`sums`: the arrays to add to, all zero; for a single number its type."""
+        self._sums: MetricState = {
+            name: own if isinstance(own, np.ndarray) else np.zeros((), own)
+            for name, own in {**sums, "num_left_out": np.int64}.items()
+        }
 
     @abstractmethod
     def update(self, preds: Values, target: Values) -> None: ...
@@ -57,12 +52,16 @@ class SumsMetric(ABC):
         return self._value() if self.undefined_because is None else math.nan
 
     def merge(self, other: Self) -> None:
-        refuse_other_settings(self.name, self.settings, other.settings)
-        for name, own in self._sums.items():
-            added = other._sums[name]
-            if added.shape != own.shape:
+        for name, value in self.settings.items():
+            if other.settings[name] != value:
                 raise DataError(
-                    f"{self.name}: {name} of shape {added.shape} cannot be merged with shape {own.shape}; "
+                    f"{self.name}: {name} {other.settings[name]} cannot be merged with {name} {value}; "
+                    "give both the same settings"
+                )
+        for name, own in self._sums.items():
+            if (shape := other._sums[name].shape) != own.shape:
+                raise DataError(
+                    f"{self.name}: {name} of shape {shape} cannot be merged with shape {own.shape}; "
                     "give both the same settings"
                 )
         self._sums = {name: np.asarray(own + other._sums[name]) for name, own in self._sums.items()}
@@ -76,17 +75,26 @@ class SumsMetric(ABC):
         self._sums = {name: np.zeros_like(own) for name, own in self._sums.items()}
 
     def state_dict(self) -> MetricState:
-        return with_settings({name: own.copy() for name, own in self._sums.items()}, self.settings)
+        state = {name: own.copy() for name, own in self._sums.items()}
+        if self.settings:
+            state["settings"] = np.frombuffer(json.dumps(dict(self.settings)).encode(), np.uint8).copy()
+        return state
 
     def load_state_dict(self, state: MetricState) -> None:
-        self._sums = restored(without_settings(state, self.settings, self.name), self._sums, self.name)
+        content = state.get("settings", np.frombuffer(b"{}", np.uint8))
+        saved = json.loads(np.asarray(content, np.uint8).tobytes())
+        for name, value in self.settings.items():
+            if name not in saved or saved[name] != value:
+                found = f"{name} {saved[name]}" if name in saved else f"no {name}"
+                raise CheckpointError(f"{self.name}: the saved state has {found}; it is {value} now")
+        sums = {name: array for name, array in state.items() if name != "settings"}
+        self._sums = restored(sums, self._sums, self.name)
 
     @property
     def num_left_out(self) -> int:
         return int(self._sums["num_left_out"])
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
-        """The same for any number of rows."""
         return MemoryNeeds(self.computing_bytes, self.computing_bytes)
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:  # noqa: B027
@@ -112,7 +120,7 @@ class RowMean(SumsMetric):
     """The mean over rows of a number that each row gives by itself."""
 
     def __init__(self) -> None:
-        super().__init__({"total": np.zeros((), np.float64), "num_rows": np.zeros((), np.int64)})
+        super().__init__({"total": np.float64, "num_rows": np.int64})
 
     @abstractmethod
     def _row_values(self, preds: Values, target: Values) -> RowValues:

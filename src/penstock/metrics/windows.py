@@ -55,59 +55,45 @@ class TrainMetricWrapper:
         self.metric = metric
         self._decay_rate, self._decay_step = decay_rate, decay_step
         self._collectives: Collectives = OneProcess() if collectives is None else collectives
-        self._num_steps = 0
-        self._value = math.nan
-        self._has_value = False
+        self.num_steps = 0
+        self._value: float | None = None  # of the closed windows
         self._num_left_out_before = 0
 
     def update(self, preds: Values, target: Values, *groups: Values) -> None:
         """Take one step; a batch without rows advances the count and adds nothing."""
         if len(as_array(target)):
             self.metric.update(preds, target, *groups)
-        self._num_steps += 1
-        if self._num_steps % self._decay_step == 0:
+        self.num_steps += 1
+        if self.num_steps % self._decay_step == 0:
             self._close_window()
 
     def compute(self) -> float:
         """The value of the windows so far; before the first has closed, of the rows of the open one."""
-        return self._value if self._has_value else self.metric.compute()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the value is only that of the open window, as this rank sees it."""
-        return not self._has_value
-
-    @property
-    def num_steps(self) -> int:
-        return self._num_steps
+        return self.metric.compute() if self._value is None else self._value
 
     @property
     def undefined_because(self) -> str | None:
-        return None if self._has_value else self.metric.undefined_because
+        return self.metric.undefined_because if self._value is None else None
 
     @property
     def remark(self) -> str | None:
         """That the value will change with every step, as long as it does."""
-        if self._has_value or self.undefined_because is not None:
-            return None
-        return "of the first window, which is still open"
+        is_open = self._value is None and self.undefined_because is None
+        return "of the first window, which is still open" if is_open else None
 
     @property
     def num_left_out(self) -> int:
-        """Rows of all windows whose prediction is NaN."""
         return self._num_left_out_before + self.metric.num_left_out
 
     def reset(self) -> None:
         self.metric.reset()
-        self._num_steps, self._num_left_out_before = 0, 0
-        self._value, self._has_value = math.nan, False
+        self.num_steps, self._num_left_out_before, self._value = 0, 0, None
 
     def merge(self, other: Self) -> None:
         """Add the rows of the open window of another that closed the same windows, such as another rank's."""
-        same_value = other._value == self._value or not (other._has_value or self._has_value)
-        if other._num_steps != self._num_steps or not same_value:
+        if other.num_steps != self.num_steps or other._value != self._value:
             raise DataError(
-                f"a train metric at step {other._num_steps} cannot be merged with one at {self._num_steps}: "
+                f"a train metric at step {other.num_steps} cannot be merged with one at {self.num_steps}: "
                 "both must have closed the same windows"
             )
         self.metric.merge(other.metric)
@@ -125,36 +111,33 @@ class TrainMetricWrapper:
 
         After loading the state of all ranks, every rank but one calls it, so that rows are counted once.
         """
-        if isinstance(self.metric, DecayAUC):
-            self.metric.forget_rows()
-        else:
-            self.metric.reset()
+        getattr(self.metric, "forget_rows", self.metric.reset)()
         self._num_left_out_before = 0
 
     def state_dict(self) -> MetricState:
-        """Steps, value and everything of the open window."""
         rows = {ROWS + name: array for name, array in self.metric.state_dict().items()}
         return {**self._own_state(), **rows}
 
+    def _own_state(self) -> MetricState:
+        return {
+            "num_steps": np.array(self.num_steps, dtype=np.int64),
+            "value": np.array(math.nan if self._value is None else self._value, dtype=np.float64),
+            "has_value": np.array(self._value is not None),
+            "num_left_out_before": np.array(self._num_left_out_before, dtype=np.int64),
+        }
+
     def load_state_dict(self, state: MetricState) -> None:
-        own = restored(
-            {name: state[name] for name in state if not name.startswith(ROWS)},
-            self._own_state(),
-            "train metric",
-        )
-        self.metric.load_state_dict(
-            {name.removeprefix(ROWS): array for name, array in state.items() if name.startswith(ROWS)}
-        )
-        self._num_steps = int(own["num_steps"])
-        self._value, self._has_value = float(own["value"]), bool(own["has_value"])
-        self._num_left_out_before = int(own["num_left_out_before"])
+        own = {name: array for name, array in state.items() if not name.startswith(ROWS)}
+        own = restored(own, self._own_state(), "train metric")
+        self.metric.load_state_dict({name[len(ROWS) :]: state[name] for name in state.keys() - own.keys()})
+        self.num_steps, self._num_left_out_before = int(own["num_steps"]), int(own["num_left_out_before"])
+        self._value = float(own["value"]) if own["has_value"] else None
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """For so many rows in a step."""
         return needs_of(self.metric, num_rows * self._decay_step, num_classes)
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:
-        """Take no more than this for the steps of a window, of so many rows each."""
         hold_within(self.metric, limit_bytes, num_rows * self._decay_step)
 
     @property
@@ -165,20 +148,11 @@ class TrainMetricWrapper:
     def computing_bytes(self) -> int:
         return computing_bytes(self.metric)
 
-    def _own_state(self) -> MetricState:
-        return {
-            "num_steps": np.array(self._num_steps, dtype=np.int64),
-            "value": np.array(self._value, dtype=np.float64),
-            "has_value": np.array(self._has_value),
-            "num_left_out_before": np.array(self._num_left_out_before, dtype=np.int64),
-        }
-
     def _close_window(self) -> None:
         """The only moment at which ranks exchange anything. A window without a value changes nothing."""
-        kept_rate = self._decay_rate
+        kept_rate = 0.0 if isinstance(self.metric, DecayAUC) else self._decay_rate
         if isinstance(self.metric, DecayAUC):
-            self.metric.decay(kept_rate)
-            kept_rate = 0.0
+            self.metric.decay(self._decay_rate)
         value = reduced(self.metric, self._collectives).compute()
         if not isinstance(self.metric, DecayAUC):
             self._num_left_out_before += self.metric.num_left_out
@@ -186,9 +160,9 @@ class TrainMetricWrapper:
         if math.isnan(value):
             return
         # A value that is infinite would never fade, and is replaced.
-        mixed = kept_rate * self._value + (1.0 - kept_rate) * value
-        self._value = mixed if math.isfinite(self._value) and kept_rate else value
-        self._has_value = True
+        if self._value is not None and math.isfinite(self._value) and kept_rate:
+            value = kept_rate * self._value + (1.0 - kept_rate) * value
+        self._value = value
 
 
 def window_misfit(log_step_count_steps: int, decay_steps: Sequence[int]) -> str | None:

@@ -1,7 +1,7 @@
 """From the run file to metrics that read a model's predictions."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,18 +13,6 @@ from penstock.metrics.windows import TrainMetricWrapper
 from penstock.runtime.collectives import Collectives
 
 _CLASSES: Registry[Any] = Registry("metric")
-
-_NEEDED = (
-    "update",
-    "merge",
-    "compute",
-    "reset",
-    "state_dict",
-    "load_state_dict",
-    "undefined_because",
-    "num_left_out",
-)
-"""What the `Metric` protocol asks for."""
 
 
 @dataclass(slots=True)
@@ -41,7 +29,7 @@ class BoundMetric:
     num_classes: int = 1
     """Classes of the task."""
 
-    custom_place: str | None = None
+    custom: str | None = None
     """Where a custom metric is defined; None for those of Penstock."""
 
     def update(
@@ -51,16 +39,16 @@ class BoundMetric:
         groups: Mapping[str, Values] | None = None,
     ) -> None:
         """Add one batch; `groups` holds the grouping columns by name."""
-        columns: tuple[Values, ...] = ()
-        if self.grouping_key is not None:
-            if self.grouping_key not in (groups or {}):
-                known = ", ".join(sorted(groups or {})) or "none"
-                raise DataError(
-                    f"{self.name}: needs the column '{self.grouping_key}'; grouping columns: {known}"
-                )
-            columns = ((groups or {})[self.grouping_key],)
+        groups = groups or {}
+        columns = () if self.grouping_key is None else (self.grouping_key,)
+        for column in columns:
+            if column not in groups:
+                known = ", ".join(sorted(groups)) or "none"
+                raise DataError(f"{self.name}: needs the column '{column}'; grouping columns: {known}")
         with self.naming_failures():
-            self.metric.update(predictions[self.prediction], labels[self.label], *columns)
+            self.metric.update(
+                predictions[self.prediction], labels[self.label], *(groups[column] for column in columns)
+            )
 
     def compute(self, collectives: Collectives | None = None) -> float:
         """The value over all rows so far, NaN when undefined; with `collectives` over those of all ranks."""
@@ -69,15 +57,14 @@ class BoundMetric:
 
     @contextmanager
     def naming_failures(self) -> Iterator[None]:
-        """What fails in a custom metric is raised with its place."""
         try:
             yield
         except PenstockError:
             raise
         except Exception as error:
-            if self.custom_place is None:
+            if self.custom is None:
                 raise
-            raise DataError(f"custom_metric '{self.custom_place}': fails: {error_text(error)}") from error
+            raise DataError(f"custom_metric '{self.custom}': fails: {error_text(error)}") from error
 
 
 def build_metrics(
@@ -92,8 +79,8 @@ def build_metrics(
 
     With a tower, predictions and results carry the suffix `_{tower}`.
     """
-    bound = _bound(configs, predictions_available, label, tower, path, training=False)
-    return {metric.name: metric for metric, _ in bound}
+    built = _built(configs, predictions_available, label, tower, path, training=False)
+    return {metric.name: metric for metric, _ in built}
 
 
 def build_train_metrics(
@@ -109,19 +96,18 @@ def build_train_metrics(
 
     With `collectives` a window is closed over the rows of all ranks.
     """
-    bound = _bound(configs, predictions_available, label, tower, path, training=True)
-    for metric, config in bound:
+    built = _built(configs, predictions_available, label, tower, path, training=True)
+    for metric, config in built:
         metric.metric = TrainMetricWrapper(metric.metric, config.decay_rate, config.decay_step, collectives)
-    return {metric.name: metric for metric, _ in bound}
+    return {metric.name: metric for metric, _ in built}
 
 
-def _bound(
+def _built(
     configs: Sequence[Any],
     available: Collection[str],
     label: str,
     tower: str | None,
     path: str,
-    *,
     training: bool,
 ) -> list[tuple[BoundMetric, Any]]:
     """Each metric with the config it comes from; all problems at once."""
@@ -130,26 +116,31 @@ def _bound(
     problems: list[Problem] = []
     for index, config in enumerate(configs):
         key, section = cast(tuple[str, MetricSection], config.chosen("metric"))
-        name, place = result_name(key, section), f"{path}[{index}].{key}"
+        name, where = result_name(key, section), f"{path}[{index}].{key}"
         candidates = [prediction + suffix for prediction in section.readable()]
         prediction = next((each for each in candidates if each in available), None)
         if prediction is None:
             needed, given = " or ".join(candidates), ", ".join(sorted(available))
             problems.append(
-                Problem(place, f"'{key}' needs the prediction {needed}; this model gives {given}")
+                Problem(where, f"'{key}' needs the prediction {needed}; this model gives {given}")
             )
             continue
         if name in bound:
-            problems.append(Problem(place, f"'{name}' is there twice; results are named by metric"))
+            problems.append(Problem(where, f"'{name}' is there twice; results are named by metric"))
             continue
         try:
             metric: Metric = _CLASSES.get(section.class_path(training))(**section.arguments())
         except ConfigError as error:
-            problems.append(Problem(place, str(error)))
+            problems.append(Problem(where, str(error)))
             continue
-        grouping_key = getattr(section, "grouping_key", None)
-        custom_place = section.place if isinstance(section, CustomMetric) else None
-        one = BoundMetric(name + suffix, metric, prediction, label, grouping_key, custom_place=custom_place)
+        one = BoundMetric(
+            name + suffix,
+            metric,
+            prediction,
+            label,
+            getattr(section, "grouping_key", None),
+            custom=section.place if isinstance(section, CustomMetric) else None,
+        )
         bound[name] = (one, config)
     if problems:
         raise ConfigError(problems)
@@ -159,17 +150,17 @@ def _bound(
 def custom_metric(section: CustomMetric) -> Metric:
     """The user's metric, if it has everything that a metric needs."""
     metric = make_part("metric", section)
-    missing = [name for name in _NEEDED if not hasattr(metric, name)]
+    needed = [name for name in vars(Metric) if not name.startswith("_")]
+    missing = [name for name in needed if not hasattr(metric, name)]
     if missing:
         raise ConfigError(
             f"custom_metric '{section.place}': has no {', '.join(missing)}; "
             "penstock.metrics.sums.RowMean has all but the number of a row"
         )
     require_call("metric", section, metric.update, "(preds, target)")
-    try:
-        value: object = metric.compute()
-    except Exception:  # one that has no value yet is asked again when it has seen rows
-        return cast(Metric, metric)
+    value: object = 0.0
+    with suppress(Exception):  # one that has no value yet is asked again when it has seen rows
+        value = metric.compute()
     if not hasattr(value, "__float__"):
         raise ConfigError(f"custom_metric '{section.place}': compute gives {value!r}, no number")
     return cast(Metric, metric)

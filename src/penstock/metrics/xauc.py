@@ -20,8 +20,6 @@ from penstock.metrics.spool import LIMIT_BYTES, Rows
 from penstock.metrics.sums import SumsMetric
 from penstock.runtime.collectives import Collectives
 
-Numbers = NDArray[np.float64]
-Columns = tuple[Numbers, Numbers, NDArray[np.uint64]]
 Indices = NDArray[Any]
 """Whole numbers: int64, or int32 where these will do."""
 Words = NDArray[np.uint64]
@@ -42,10 +40,8 @@ _BLOCK_PAIRS = 1 << 16
 """Pairs that are drawn at a time: about 5 MiB."""
 _BLOCK_DRAWS = 1 << 17
 """Draws of many groups at a time: about 10 MiB."""
-_NAMES = ("preds", "target", "lots")
-ROWS_STATE = (*_NAMES, "num_seen")
-"""The names in the state of a sample."""
-_DTYPES: tuple[type[Any], ...] = (np.float64, np.float64, np.uint64)
+_SAMPLED = np.dtype([("preds", np.float64), ("target", np.float64), ("lots", np.uint64)])
+_COLUMNS = ("preds", "target", "lots")
 _EVERY_LOT = np.uint64(2**64 - 1)
 
 
@@ -125,14 +121,15 @@ class XAUC(SumsMetric):
         return {**self._rows.state_dict(), **super().state_dict()}
 
     def load_state_dict(self, state: MetricState) -> None:
-        missing = [name for name in ROWS_STATE if name not in state]
+        of_rows = (*_COLUMNS, "num_seen")
+        missing = [name for name in of_rows if name not in state]
         if missing:
             raise CheckpointError(f"xauc: the saved state has {sorted(state)}, no {', '.join(missing)}")
-        super().load_state_dict({name: state[name] for name in state if name not in ROWS_STATE})
+        super().load_state_dict({name: state[name] for name in state if name not in of_rows})
         self._rows.load_state_dict(state)
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
-        """Pairs of batches are counted at once; exact needs all rows, a sample takes as many as there is room for."""
+        """Pairs of batches are counted at once; exact needs all rows, a sample as many as fit."""
         if self.in_batch:
             return MemoryNeeds(0, 0)
         if self.exact:
@@ -168,11 +165,13 @@ class XAUC(SumsMetric):
             )
 
     def _share_of_rows(self) -> float:
-        preds, labels = self._rows.rows()
-        pairs = num_pairs(len(preds))
+        rows = self._rows.rows()
+        preds, labels = rows["preds"], rows["target"]
+        pairs = num_pairs(len(rows))
         num_draws = self._max_pairs if self._max_pairs is not None else int(self._sample_ratio * pairs)
         if self.exact or not 0 < num_draws < min(pairs, MAX_DRAWS):
             return num_right_pairs(preds, labels) / pairs
+        preds, labels = np.array(preds), np.array(labels)
         generator = np.random.default_rng(self._seed)
         start = generator.integers(0, pairs, 1)
         num_right = 0
@@ -211,7 +210,8 @@ class GroupedXAUC(GroupedMetric):
                 f"grouped_xauc: max_pairs_per_group is {max_pairs_per_group}; it must be at least 1"
             )
         super().__init__(limit_bytes=limit_bytes, folder=folder)
-        self.max_pairs_per_group, self.seed = max_pairs_per_group, seed
+        self.settings = {"max_pairs_per_group": max_pairs_per_group, "seed": seed}
+        self._max_pairs, self._seed = max_pairs_per_group, seed
 
     def _labels(self, target: NDArray[Any]) -> NDArray[Any]:
         labels = target if target.dtype == np.float32 else target.astype(np.float64)
@@ -239,7 +239,7 @@ class GroupedXAUC(GroupedMetric):
         return totals
 
     def _num_draws(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        num_draws: NDArray[np.int64] = np.minimum(sizes * (sizes - 1) // 2, self.max_pairs_per_group)
+        num_draws: NDArray[np.int64] = np.minimum(sizes * (sizes - 1) // 2, self._max_pairs)
         return num_draws
 
     def _shares(
@@ -255,7 +255,7 @@ class GroupedXAUC(GroupedMetric):
         ends = np.cumsum(num_draws)
         group = np.repeat(np.arange(len(keys)), num_draws)
         draws = np.arange(len(group)) - (ends - num_draws)[group]
-        words = mixed(keys ^ np.uint64(self.seed % 2**64))
+        words = mixed(keys ^ np.uint64(self._seed % 2**64))
         num_all = sizes * (sizes - 1) // 2
         circle_starts = (words % num_all.astype(np.uint64)).astype(np.int64)
         noise = mixed(words[group] + draws.astype(np.uint64))
@@ -279,94 +279,76 @@ class RowSample:
         self.max_rows, self.seed = max_rows, seed
         self.reset()
 
-    def add(self, preds: Numbers, target: Numbers) -> None:
+    def reset(self) -> None:
+        self.num_seen = 0
+        self._chunks = [np.empty(0, _SAMPLED)]
+        self.num_held = 0  # up to twice as many as are kept
+        self._max_lot = _EVERY_LOT
+
+    def add(self, preds: NDArray[np.float64], target: NDArray[np.float64]) -> None:
         numbers = np.arange(self.num_seen, self.num_seen + len(preds), dtype=np.uint64)
         lots = mixed(numbers + np.uint64(self.seed % 2**64))
         for values in (preds, target):
             lots = mixed(lots ^ values.view(np.uint64))
         self.num_seen += len(preds)
-        self._keep((preds, target, lots))
+        rows = np.empty(len(preds), _SAMPLED)
+        rows["preds"], rows["target"], rows["lots"] = preds, target, lots
+        self._keep(rows)
 
     def merge(self, other: Self) -> None:
-        other._drop_highest()
+        rows = other.rows()
         self.num_seen += other.num_seen
-        self._lower(other._below)
-        self._keep(other._columns())
+        self._lower(other._max_lot)
+        self._keep(rows)
 
-    def rows(self) -> tuple[Numbers, Numbers]:
-        """Predictions and labels, in the order in which they came."""
-        self._drop_highest()
-        preds, target, _ = self._columns()
-        return preds, target
-
-    def reset(self) -> None:
-        self.num_seen = 0
-        self._chunks: list[Columns] = []
-        self.num_held = 0  # up to twice as many as are kept
-        self._below = _EVERY_LOT
+    def rows(self) -> NDArray[np.void]:
+        if self.num_held > self.max_rows:
+            lots = self._joined()["lots"]
+            self._lower(np.partition(lots, self.max_rows - 1)[self.max_rows - 1])
+        return self._joined()
 
     @property
     def held_bytes(self) -> int:
-        return self.num_held * sum(np.dtype(kind).itemsize for kind in _DTYPES)
+        return self.num_held * _SAMPLED.itemsize
 
     def state_dict(self) -> MetricState:
-        """The kept rows with their lots, and how many there were."""
-        self._drop_highest()
-        arrays = dict(zip(_NAMES, self._columns(), strict=True))
-        return {**arrays, "num_seen": np.array(self.num_seen, dtype=np.int64)}
+        rows = self.rows()
+        columns = {name: np.array(rows[name]) for name in _COLUMNS}
+        return {**columns, "num_seen": np.array(self.num_seen, dtype=np.int64)}
 
     def load_state_dict(self, state: MetricState) -> None:
-        if len({len(state[name]) for name in _NAMES}) != 1:
-            raise CheckpointError(f"xauc: the saved {', '.join(_NAMES)} differ in length")
+        if len({len(state[name]) for name in _COLUMNS}) != 1:
+            raise CheckpointError(f"xauc: the saved {', '.join(_COLUMNS)} differ in length")
         self.reset()
         self.num_seen = int(state["num_seen"])
-        preds, target, lots = (
-            np.array(state[name], dtype) for name, dtype in zip(_NAMES, _DTYPES, strict=True)
-        )
-        if self.num_seen > len(lots) > 0:
-            self._below = lots.max()
-        self._keep((preds, target, lots))
+        rows = np.empty(len(state["lots"]), _SAMPLED)
+        for name in _COLUMNS:
+            rows[name] = state[name]
+        if self.num_seen > len(rows) > 0:
+            self._max_lot = rows["lots"].max()
+        self._keep(rows)
 
-    def _columns(self) -> Columns:
-        """All rows that are held, as one array of each column."""
-        if len(self._chunks) != 1:
-            parts = zip(*self._chunks, strict=True) if self._chunks else ([], [], [])
-            preds, target, lots = (
-                np.concatenate([np.zeros(0, dtype), *part])
-                for part, dtype in zip(parts, _DTYPES, strict=True)
-            )
-            self._chunks = [(preds, target, lots)]
+    def _joined(self) -> NDArray[np.void]:
+        if len(self._chunks) > 1:
+            self._chunks = [np.concatenate(self._chunks)]
         return self._chunks[0]
 
-    def _keep(self, columns: Columns) -> None:
-        if self._below != _EVERY_LOT:
-            columns = _chosen(columns, columns[2] <= self._below)
-        self._chunks.append(columns)
-        self.num_held += len(columns[0])
+    def _keep(self, rows: NDArray[np.void]) -> None:
+        if self._max_lot != _EVERY_LOT:
+            rows = rows[rows["lots"] <= self._max_lot]
+        self._chunks.append(rows)
+        self.num_held += len(rows)
         if self.num_held > 2 * self.max_rows:
-            self._drop_highest()
+            self.rows()
 
-    def _drop_highest(self) -> None:
-        if self.num_held <= self.max_rows:
-            return
-        lots = self._columns()[2]
-        self._lower(np.partition(lots, self.max_rows - 1)[self.max_rows - 1])
-
-    def _lower(self, below: np.uint64) -> None:
+    def _lower(self, max_lot: np.uint64) -> None:
         """Drop the rows with higher lots, now and later."""
-        if below >= self._below:
-            return
-        self._below = below
-        columns = self._columns()
-        # Two rows with one lot are too rare to matter, but not to be counted.
-        kept = np.flatnonzero(columns[2] <= below)[: self.max_rows]
-        self._chunks = [_chosen(columns, kept)]
-        self.num_held = len(kept)
-
-
-def _chosen(columns: Columns, which: NDArray[np.bool_] | NDArray[np.int64]) -> Columns:
-    preds, target, lots = columns
-    return preds[which], target[which], lots[which]
+        if max_lot < self._max_lot:
+            self._max_lot = max_lot
+            rows = self._joined()
+            # Two rows with one lot are too rare to matter, but not to be counted.
+            self._chunks = [rows[np.flatnonzero(rows["lots"] <= max_lot)[: self.max_rows]]]
+            self.num_held = len(self._chunks[0])
 
 
 def num_pairs(num_rows: int) -> int:

@@ -15,7 +15,7 @@ from penstock.models.sections import MODELS, ModelConfig
 if TYPE_CHECKING:
     import torch
 
-    from penstock.features import Feature
+    from penstock.features.feature import Feature
     from penstock.models.model import Model
 
 _BUILDERS: Registry[Any] = Registry("model", {name: row.path for name, row in MODELS.items() if row.path})

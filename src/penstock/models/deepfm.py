@@ -4,7 +4,6 @@ Guo et al., "DeepFM: A Factorization-Machine based Neural Network for CTR Predic
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -14,12 +13,10 @@ from penstock.models.layers.fm import FactorizationMachine
 from penstock.models.layers.mlp import MLP
 from penstock.models.layers.wide import Wide
 from penstock.models.model import Model, ModelInputs, Tensors, single_task
-from penstock.models.table_plan import TablePlan, WideTables, plan_tables
+from penstock.models.sections import ModelConfig
+from penstock.models.sections.rank import DeepFM as DeepFMSection
+from penstock.models.table_plan import WideTables, plan_tables
 from penstock.tensors.batch import Batch
-
-if TYPE_CHECKING:
-    from penstock.models.sections import ModelConfig
-    from penstock.models.sections.rank import DeepFM as DeepFMSection
 
 
 class DeepFM(Model):
@@ -30,11 +27,14 @@ class DeepFM(Model):
     classes there is a logit for each, and a linear layer takes the factorisation machine's vector to them.
     """
 
-    def __init__(self, model: "ModelConfig", section: "DeepFMSection", inputs: ModelInputs) -> None:
+    def __init__(self, model: ModelConfig, section: DeepFMSection, inputs: ModelInputs) -> None:
         super().__init__([single_task(model, inputs)])
         path, num_class = "model_config.deepfm", model.num_class
         wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
-        plan = with_fm_group(plan_tables(model.feature_groups, inputs.features, wide_tables))
+        plan = plan_tables(model.feature_groups, inputs.features, wide_tables)
+        # Without a group of its own the factorisation machine works on the id features of `deep`, of one width.
+        with_ids = tuple(slot for slot in plan.groups["deep"] if slot.table is not None)
+        plan = replace(plan, groups={**plan.groups, "fm": plan.groups.get("fm") or with_ids})
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
         num_wide = 1 if section.final else num_class
         self.wide = Wide(plan.groups["wide"], num_wide, path) if "wide" in plan.groups else None
@@ -51,7 +51,6 @@ class DeepFM(Model):
         self.output = nn.Linear(last.output_dim, num_class)
 
     def predict(self, batch: Batch) -> Tensors:
-        """What the task predicts."""
         groups = self.embedding_group(batch)
         deep = self.deep(groups["deep"])
         fm = self.fm(groups["fm"].unflatten(1, (self.num_fm_vectors, -1)))
@@ -62,9 +61,3 @@ class DeepFM(Model):
             fm_part = fm.sum(dim=1, keepdim=True) if self.fm_output is None else self.fm_output(fm)
             output = sum(wide, start=self.output(deep) + fm_part)
         return self.tasks[0].predictions(output, batch)
-
-
-def with_fm_group(plan: TablePlan) -> TablePlan:
-    """The plan with a group `fm`: the run file's, or the id features of `deep`. They have one width."""
-    slots = plan.groups.get("fm") or tuple(slot for slot in plan.groups["deep"] if slot.table is not None)
-    return replace(plan, groups={**plan.groups, "fm": slots})

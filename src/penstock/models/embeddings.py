@@ -24,9 +24,8 @@ class EmbeddingGroup(nn.Module):
     def __init__(self, plan: TablePlan, device: torch.device | str | None = None) -> None:
         super().__init__()
         self.plan = plan
-        place = torch.device(device) if device is not None else None
-        self.tables = _collection((t for t in plan.tables.values() if not t.weighted), False, place)
-        self.weighted_tables = _collection((t for t in plan.tables.values() if t.weighted), True, place)
+        self.tables = _collection(plan.tables.values(), False, device)
+        self.weighted_tables = _collection(plan.tables.values(), True, device)
         self._sources = {
             name: [_source(slot, plan.tables) for slot in slots] for name, slots in plan.groups.items()
         }
@@ -51,13 +50,8 @@ class EmbeddingGroup(nn.Module):
             for name, sources in self._sources.items()
         }
 
-    def slots(self, group: str) -> tuple[Slot, ...]:
-        """The features of a group, in order."""
-        return self.plan.groups[group]
-
     def width(self, group: str) -> int:
-        """Columns of a group's tensor."""
-        return sum(slot.width for slot in self.slots(group))
+        return sum(slot.width for slot in self.plan.groups[group])
 
 
 @torch.fx.wrap
@@ -79,29 +73,28 @@ def without_weights(ids: KeyedJaggedTensor) -> KeyedJaggedTensor:
 
 
 def _collection(
-    tables: Iterable[Table], is_weighted: bool, device: torch.device | None
+    tables: Iterable[Table], is_weighted: bool, device: torch.device | str | None
 ) -> EmbeddingBagCollection | None:
     """One torchrec collection of these tables; None when there are none. Frozen tables take no gradient."""
-    by_name = {table.name: table for table in tables}
+    by_name = {table.name: table for table in tables if table.weighted == is_weighted}
     if not by_name:
         return None
-    collection = EmbeddingBagCollection(
-        tables=[_config(table) for table in by_name.values()], is_weighted=is_weighted, device=device
-    )
+    configs = [
+        EmbeddingBagConfig(
+            name=table.name,
+            num_embeddings=table.num_rows,
+            embedding_dim=table.dim,
+            feature_names=list(table.features),
+            pooling=PoolingType[table.pooling.upper()],
+            init_fn=table.initializer,
+        )
+        for table in by_name.values()
+    ]
+    on_device = torch.device(device) if device is not None else None
+    collection = EmbeddingBagCollection(tables=configs, is_weighted=is_weighted, device=on_device)
     for name, bag in collection.embedding_bags.items():
         bag.weight.requires_grad_(by_name[name].trainable)
     return collection
-
-
-def _config(table: Table) -> EmbeddingBagConfig:
-    return EmbeddingBagConfig(
-        name=table.name,
-        num_embeddings=table.num_rows,
-        embedding_dim=table.dim,
-        feature_names=list(table.features),
-        pooling=PoolingType[table.pooling.upper()],
-        init_fn=table.initializer,
-    )
 
 
 def _source(slot: Slot, tables: Mapping[str, Table]) -> tuple[str, str]:

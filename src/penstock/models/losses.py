@@ -4,23 +4,21 @@ B rows, K classes. A loss reads one prediction of its task: `logits`, (B,) of on
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.nn import functional
 
 from penstock.config.errors import DataError
 from penstock.config.registry import error_text, make_part, require_call
-
-if TYPE_CHECKING:
-    from penstock.models.sections.losses import (
-        BinaryCrossEntropy,
-        BinaryFocalLoss,
-        CustomLoss,
-        JRCLoss,
-        L2Loss,
-        SoftmaxCrossEntropy,
-    )
+from penstock.models.sections.losses import (
+    BinaryCrossEntropy,
+    BinaryFocalLoss,
+    CustomLoss,
+    JRCLoss,
+    L2Loss,
+    SoftmaxCrossEntropy,
+)
 
 RowLoss = Callable[..., torch.Tensor]
 """From predictions and labels of B rows (and the rows' sessions, where it asks for them) to B losses."""
@@ -42,7 +40,6 @@ class LossKind:
     """Whether it compares rows of one session; its section then has a session_name."""
 
     def predictions(self, num_class: int) -> tuple[str, ...]:
-        """The names of the predictions of a task with this loss."""
         if self.reads == "y":
             return ("y",)
         return ("logits", "probs", "probs1") if num_class == 2 else ("logits", "probs")
@@ -55,11 +52,10 @@ class LossKind:
         return f"{self.min_classes} or more"
 
     def fits(self, num_class: int) -> bool:
-        """Whether a task of so many classes can have this loss."""
         return num_class >= self.min_classes and (self.max_classes is None or num_class <= self.max_classes)
 
 
-def binary_cross_entropy(section: "BinaryCrossEntropy") -> RowLoss:
+def binary_cross_entropy(section: BinaryCrossEntropy) -> RowLoss:
     """Cross entropy of a label y of 0 or 1, smoothed to y * (1 - s) + s / 2."""
     smoothing = section.label_smoothing
 
@@ -71,7 +67,7 @@ def binary_cross_entropy(section: "BinaryCrossEntropy") -> RowLoss:
     return loss
 
 
-def binary_focal_loss(section: "BinaryFocalLoss") -> RowLoss:
+def binary_focal_loss(section: BinaryFocalLoss) -> RowLoss:
     """a_t * (1 - p_t)^gamma * cross entropy: p_t is the probability of the label, a_t alpha or 1 - alpha.
 
     Lin et al., "Focal Loss for Dense Object Detection", 2017.
@@ -89,7 +85,7 @@ def binary_focal_loss(section: "BinaryFocalLoss") -> RowLoss:
     return loss
 
 
-def softmax_cross_entropy(section: "SoftmaxCrossEntropy") -> RowLoss:
+def softmax_cross_entropy(section: SoftmaxCrossEntropy) -> RowLoss:
     """Cross entropy of a class: 1 - s on the label's class, and s spread evenly over all that can be chosen."""
     smoothing = section.label_smoothing
 
@@ -106,16 +102,14 @@ def softmax_cross_entropy(section: "SoftmaxCrossEntropy") -> RowLoss:
     return loss
 
 
-def l2_loss(_: "L2Loss") -> RowLoss:
-    """Squared error."""
-
+def l2_loss(_: L2Loss) -> RowLoss:
     def loss(y_B: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
         return (y_B - labels_B.to(y_B.dtype)).square()
 
     return loss
 
 
-def jrc_loss(section: "JRCLoss") -> RowLoss:
+def jrc_loss(section: JRCLoss) -> RowLoss:
     """alpha * calibration + (1 - alpha) * ranking, both of the two logits of a click.
 
     Calibration is the cross entropy over a row's two logits. Ranking is the cross entropy over the rows of a
@@ -134,7 +128,7 @@ def jrc_loss(section: "JRCLoss") -> RowLoss:
     return loss
 
 
-def custom_loss(section: "CustomLoss") -> RowLoss:
+def custom_loss(section: CustomLoss) -> RowLoss:
     """A loss of one's own; what it gives is looked at, so that no row is left out or counted twice."""
     row_loss = make_part("loss", section)
     require_call("loss", section, row_loss, "(predictions, labels)")

@@ -4,7 +4,6 @@ Ma et al., "Modeling Task Relationships in Multi-task Learning with Multi-gate M
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -12,16 +11,14 @@ from torch import nn
 from penstock.models.layers.mixture_of_experts import Experts, Gate
 from penstock.models.model import ModelInputs
 from penstock.models.multi_task import MultiTaskModel
-
-if TYPE_CHECKING:
-    from penstock.models.sections import ModelConfig
-    from penstock.models.sections.multi_task import MMoE as MMoESection
+from penstock.models.sections import ModelConfig
+from penstock.models.sections.multi_task import MMoE as MMoESection
 
 
 class MMoE(MultiTaskModel):
     """Every tower sees a mean of the experts, with weights that its own gate finds for each row."""
 
-    def __init__(self, model: "ModelConfig", section: "MMoESection", inputs: ModelInputs) -> None:
+    def __init__(self, model: ModelConfig, section: MMoESection, inputs: ModelInputs) -> None:
         path = "model_config.mmoe"
         super().__init__(model, section.task_towers, inputs, path)
         width = self.embedding_group.width(self.group)
@@ -32,7 +29,6 @@ class MMoE(MultiTaskModel):
         self.build_towers(section.task_towers, self.experts.output_dim)
 
     def tower_inputs(self, joined: torch.Tensor) -> list[torch.Tensor]:
-        """What each gate makes of the experts."""
         experts_BED = self.experts(joined)
         return [gate(joined, experts_BED) for gate in self.gates]
 

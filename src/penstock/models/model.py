@@ -2,19 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import torch
 from torch import nn
 
 from penstock.config.errors import ConfigError, PenstockError
+from penstock.features.feature import Feature
 from penstock.models.embeddings import EmbeddingGroup
+from penstock.models.sections import ModelConfig
 from penstock.models.task import Task
 from penstock.tensors.batch import Batch
-
-if TYPE_CHECKING:
-    from penstock.features import Feature
-    from penstock.models.sections import ModelConfig
 
 Tensors = dict[str, torch.Tensor]
 
@@ -23,7 +21,7 @@ Tensors = dict[str, torch.Tensor]
 class ModelInputs:
     """What a model is built on, beside its own section of the run file."""
 
-    features: Sequence["Feature"]
+    features: Sequence[Feature]
     label_fields: Sequence[str]
     sample_weight_fields: Sequence[str] = ()
     table_device: torch.device | str | None = None
@@ -33,17 +31,11 @@ class ModelInputs:
 class ModelMetrics(Protocol):
     """The metrics of a model's tasks, added up over batches. Models do not know which there are."""
 
-    def update(self, predictions: Tensors, batch: Batch) -> None:
-        """Add one batch."""
-        ...
+    def update(self, predictions: Tensors, batch: Batch) -> None: ...
 
-    def compute(self) -> dict[str, float]:
-        """The values by result name."""
-        ...
+    def compute(self) -> dict[str, float]: ...
 
-    def reset(self) -> None:
-        """Forget every row."""
-        ...
+    def reset(self) -> None: ...
 
 
 class Model(nn.Module):
@@ -63,7 +55,6 @@ class Model(nn.Module):
 
     @property
     def prediction_names(self) -> tuple[str, ...]:
-        """The keys of what `predict` gives; metrics are wired to them."""
         return tuple(name for task in self.tasks for name in task.prediction_names)
 
     def predict(self, batch: Batch) -> Tensors:
@@ -71,7 +62,6 @@ class Model(nn.Module):
         raise NotImplementedError
 
     def forward(self, batch: Batch) -> Tensors:
-        """The same as `predict`."""
         return self.predict(batch)
 
     def loss(self, predictions: Tensors, batch: Batch) -> Tensors:
@@ -79,7 +69,6 @@ class Model(nn.Module):
         return {name: value for task in self.tasks for name, value in task.losses(predictions, batch).items()}
 
     def learn(self, batch: Batch) -> tuple[torch.Tensor, Tensors, Tensors]:
-        """What is minimised, and the losses and predictions that it comes from."""
         predictions = self.predict(batch)
         losses = self.loss(predictions, batch)
         return torch.stack(list(losses.values())).sum(), losses, predictions
@@ -93,7 +82,6 @@ class Model(nn.Module):
         self._metrics, self._train_metrics = metrics, train_metrics
 
     def update_metric(self, predictions: Tensors, batch: Batch) -> None:
-        """Add one batch to the metrics of evaluation."""
         _attached(self._metrics).update(predictions, batch)
 
     def compute_metric(self) -> dict[str, float]:
@@ -104,7 +92,6 @@ class Model(nn.Module):
         return values
 
     def update_train_metric(self, predictions: Tensors, batch: Batch) -> None:
-        """Add one batch of training to the metrics that are followed there."""
         _attached(self._train_metrics).update(predictions, batch)
 
     def compute_train_metric(self) -> dict[str, float]:
@@ -122,12 +109,8 @@ class TrainWrapper(nn.Module):
     def forward(self, batch: Batch) -> tuple[torch.Tensor, tuple[Tensors, Tensors, Batch]]:
         """The total loss, and beside it losses and predictions (without gradients) and the batch."""
         total, losses, predictions = self.model.learn(batch)
-        return total, (detached(losses), detached(predictions), batch)
-
-
-def detached(tensors: Tensors) -> Tensors:
-    """The same values without gradients."""
-    return {name: tensor.detach() for name, tensor in tensors.items()}
+        losses = {name: loss.detach() for name, loss in losses.items()}
+        return total, (losses, {name: values.detach() for name, values in predictions.items()}, batch)
 
 
 def _attached(metrics: ModelMetrics | None) -> ModelMetrics:
@@ -139,7 +122,7 @@ def _attached(metrics: ModelMetrics | None) -> ModelMetrics:
     return metrics
 
 
-def single_task(model: "ModelConfig", inputs: ModelInputs) -> Task:
+def single_task(model: ModelConfig, inputs: ModelInputs) -> Task:
     """The task of a model with one output: the first label and the first sample weight."""
     if not inputs.label_fields:
         raise ConfigError.at("data_config.label_fields", "is empty; a model needs a label to learn")

@@ -1,7 +1,6 @@
 """What all models with task towers share: one input, one tower for each task, and how their losses are joined."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -10,24 +9,21 @@ from penstock.config.errors import ConfigError
 from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.layers.mlp import MLP
 from penstock.models.model import Model, ModelInputs, Tensors
-from penstock.models.pareto import ParetoTotal, check_minimums
+from penstock.models.pareto import ParetoTotal
+from penstock.models.sections import ModelConfig
+from penstock.models.sections.multi_task import SimpleMultiTask as SimpleMultiTaskSection
+from penstock.models.sections.towers import TaskTower
 from penstock.models.table_plan import plan_tables
 from penstock.models.task import Task
 from penstock.tensors.batch import Batch
-
-if TYPE_CHECKING:
-    from penstock.models.sections import ModelConfig
-    from penstock.models.sections.multi_task import SimpleMultiTask as SimpleMultiTaskSection
-    from penstock.models.sections.towers import TaskTower
 
 
 class MultiTaskModel(Model):
     """Tasks that stand on one feature group; a subclass says what each tower sees of it in `tower_inputs`."""
 
     def __init__(
-        self, model: "ModelConfig", towers: Sequence["TaskTower"], inputs: ModelInputs, path: str
+        self, model: ModelConfig, towers: Sequence[TaskTower], inputs: ModelInputs, path: str
     ) -> None:
-        """`path` is the model's section in the run file, for messages."""
         check_towers(model, towers, path)
         super().__init__([Task.of_tower(tower, f"{path}.task_towers[{i}]") for i, tower in enumerate(towers)])
         self.group = model.feature_groups[0].group_name
@@ -35,15 +31,17 @@ class MultiTaskModel(Model):
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
         self.pareto: ParetoTotal | None = None
         if model.use_pareto_loss_weight:
-            self.pareto = ParetoTotal(
-                check_minimums([tower.pareto_min_loss_weight for tower in towers], path)
-            )
+            minimums = [tower.pareto_min_loss_weight for tower in towers]
+            if sum(minimums) >= 1:
+                message = f"pareto_min_loss_weight adds up to {sum(minimums):g}; it must stay below 1"
+                raise ConfigError.at(f"{path}.task_towers", message)
+            self.pareto = ParetoTotal(minimums)
 
     def tower_inputs(self, joined: torch.Tensor) -> list[torch.Tensor]:
         """What each tower sees of the joined feature group (B, width)."""
         raise NotImplementedError
 
-    def build_towers(self, towers: Sequence["TaskTower"], input_dim: int) -> None:
+    def build_towers(self, towers: Sequence[TaskTower], input_dim: int) -> None:
         """Make the towers, all on inputs of one width; their parameters are `towers.{tower_name}_tower...`."""
         self.towers = nn.ModuleDict(
             {
@@ -57,7 +55,6 @@ class MultiTaskModel(Model):
         return ()
 
     def predict(self, batch: Batch) -> Tensors:
-        """What the tasks predict, each name ending in its tower's."""
         return self._predict_from(self.embedding_group(batch)[self.group], batch)
 
     def learn(self, batch: Batch) -> tuple[torch.Tensor, Tensors, Tensors]:
@@ -82,18 +79,17 @@ class MultiTaskModel(Model):
 class Tower(nn.Module):
     """An MLP, where there is one, and a linear layer to the task's classes."""
 
-    def __init__(self, input_dim: int, tower: "TaskTower", path: str) -> None:
+    def __init__(self, input_dim: int, tower: TaskTower, path: str) -> None:
         super().__init__()
         self.mlp = MLP(input_dim, tower.mlp, path) if tower.mlp is not None else None
         self.output = nn.Linear(input_dim if self.mlp is None else self.mlp.output_dim, tower.num_class)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(B, input_dim) -> (B, num_class)."""
         output: torch.Tensor = self.output(x if self.mlp is None else self.mlp(x))
         return output
 
 
-def check_towers(model: "ModelConfig", towers: Sequence["TaskTower"], path: str) -> None:
+def check_towers(model: ModelConfig, towers: Sequence[TaskTower], path: str) -> None:
     """Towers, one group for all of them, and nothing beside them that would change nothing."""
     if not towers:
         raise ConfigError.at(f"{path}.task_towers", "is empty; a model needs a task to learn")
@@ -113,10 +109,9 @@ def check_towers(model: "ModelConfig", towers: Sequence["TaskTower"], path: str)
 class SimpleMultiTask(MultiTaskModel):
     """Only the embedding tables are shared. With several classes for each tower: the multi-head model."""
 
-    def __init__(self, model: "ModelConfig", section: "SimpleMultiTaskSection", inputs: ModelInputs) -> None:
+    def __init__(self, model: ModelConfig, section: SimpleMultiTaskSection, inputs: ModelInputs) -> None:
         super().__init__(model, section.task_towers, inputs, "model_config.simple_multi_task")
         self.build_towers(section.task_towers, self.embedding_group.width(self.group))
 
     def tower_inputs(self, joined: torch.Tensor) -> list[torch.Tensor]:
-        """The same for all."""
         return [joined] * len(self.tasks)

@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from penstock.config.errors import ConfigError
 from penstock.runtime.collectives import Collectives
 
 FloatArray = NDArray[np.float64]
@@ -22,16 +21,6 @@ _TOLERANCE = 1e-12
 
 _MAX_TURNS = 1000
 """Far more than a few losses ever need; the weights are usable after each."""
-
-
-def check_minimums(minimums: Sequence[float], path: str) -> tuple[float, ...]:
-    """The least weights of the tasks, which must leave something to find. `path` is the model's section."""
-    if sum(minimums) >= 1:
-        raise ConfigError.at(
-            f"{path}.task_towers",
-            f"pareto_min_loss_weight adds up to {sum(minimums):g}; it must stay below 1",
-        )
-    return tuple(minimums)
 
 
 def pareto_total(
@@ -78,7 +67,6 @@ class ParetoTotal(nn.Module):
     def forward(
         self, losses: list[torch.Tensor], shared: list[torch.Tensor], scale: float = 1.0
     ) -> torch.Tensor:
-        """The weighted sum of the losses."""
         return pareto_total(losses, shared, self.minimums, scale, self.collectives)
 
 

@@ -10,19 +10,17 @@ evaluated: the function must be one of INITIALIZERS and its arguments numbers.
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
-
-if TYPE_CHECKING:
-    from penstock.features import Feature, TableSpec
-    from penstock.models.sections.groups import FeatureGroupConfig
+from penstock.features.feature import Feature, TableSpec
+from penstock.models.sections.groups import FeatureGroupConfig
 
 Initializer = Callable[[torch.Tensor], torch.Tensor]
 
@@ -48,35 +46,26 @@ DEFAULT_WIDE_INIT = "nn.init.zeros_"
 
 
 def parse_initializer(text: str, path: str) -> Initializer:
-    """The initialiser that a text names; `path` is the place in the run file, for the message."""
+    """The initialiser that a string names; `path` is its key in the run file, for the message."""
     name, *arguments = (part.strip() for part in text.split(","))
     short_name = name.removeprefix("torch.").removeprefix("nn.init.")
     if short_name not in INITIALIZERS:
         raise ConfigError.at(path, f"'{name}' is not an initialiser; {hint(short_name, INITIALIZERS)}")
     function = getattr(torch.nn.init, short_name)
-    known = [
-        argument
-        for argument in inspect.signature(function).parameters
-        if argument not in ("tensor", "generator")
-    ]
-    return partial(function, **dict(_argument(argument, short_name, known, path) for argument in arguments))
-
-
-def _argument(text: str, function: str, known: list[str], path: str) -> tuple[str, float | str]:
-    name, separator, value = (part.strip() for part in text.partition("="))
-    if not separator or name not in known:
-        raise ConfigError.at(path, f"{function} has no argument '{name}'; write {_usage(function, known)}")
-    try:
-        number = ast.literal_eval(value)
-    except (ValueError, SyntaxError):
+    known = [key for key in inspect.signature(function).parameters if key not in ("tensor", "generator")]
+    numbers: dict[str, float] = {}
+    for argument in arguments:
+        key, separator, value = (part.strip() for part in argument.partition("="))
+        if not separator or key not in known:
+            usage = ",".join([f"nn.init.{short_name}", *(f"{each}=..." for each in known)])
+            raise ConfigError.at(path, f"{short_name} has no argument '{key}'; write {usage}")
         number = None
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ConfigError.at(path, f"{name} of {function} is '{value}', not a number")
-    return name, number
-
-
-def _usage(function: str, known: list[str]) -> str:
-    return ",".join([f"nn.init.{function}", *(f"{argument}=..." for argument in known)])
+        with suppress(ValueError, SyntaxError):
+            number = ast.literal_eval(value)
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ConfigError.at(path, f"{key} of {short_name} is '{value}', not a number")
+        numbers[key] = number
+    return partial(function, **numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +94,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One feature's place in a group."""
+    """One feature's columns in a group."""
 
     feature: str
     table: str | None
@@ -125,53 +114,44 @@ class TablePlan:
 
 
 def plan_tables(
-    groups: Sequence["FeatureGroupConfig"], features: Sequence["Feature"], wide: WideTables | None = None
+    groups: Sequence[FeatureGroupConfig], features: Sequence[Feature], wide: WideTables | None = None
 ) -> TablePlan:
     """Tables and groups. That these agree with each other was checked when the run file was read."""
-    planner = _Planner({feature.name: feature for feature in features}, wide or WideTables())
-    slots = {group.group_name: tuple(planner.slots(group)) for group in groups}
-    ids_are_weighted = any(feature.table is not None and feature.table.weighted for feature in features)
-    return TablePlan(planner.tables, slots, ids_are_weighted)
-
-
-class _Planner:
-    def __init__(self, features: Mapping[str, "Feature"], wide: WideTables) -> None:
-        self.features = features
-        self.wide = wide
-        self.tables: dict[str, Table] = {}
-
-    def slots(self, group: "FeatureGroupConfig") -> Iterator[Slot]:
-        """The features of a group; their tables are entered on the way."""
+    by_name = {feature.name: feature for feature in features}
+    tables: dict[str, Table] = {}
+    slots: dict[str, tuple[Slot, ...]] = {}
+    for group in groups:
+        slots[group.group_name] = ()
+        of_wide = (wide or WideTables()) if str(group.group_type) == "WIDE" else None
         for name in group.feature_names:
-            feature = self.features[name]
-            if feature.table is None:
-                yield Slot(name, None, feature.width)
-                continue
-            table = self._table(name, feature.table, is_wide=str(group.group_type) == "WIDE")
-            self._enter(table)
-            yield Slot(name, table.name, table.dim)
+            spec = by_name[name].table
+            if spec is None:
+                slot = Slot(name, None, by_name[name].width)
+            else:
+                table = _table(name, spec, of_wide)
+                slot = Slot(name, table.name, table.dim)
+                known = tables.setdefault(table.name, table)
+                if name not in known.features:
+                    # Read with weights if one of its features is weighted.
+                    tables[table.name] = replace(
+                        known, features=(*known.features, name), weighted=known.weighted or table.weighted
+                    )
+            slots[group.group_name] += (slot,)
+    ids_are_weighted = any(feature.table is not None and feature.table.weighted for feature in features)
+    return TablePlan(tables, slots, ids_are_weighted)
 
-    def _table(self, feature: str, spec: "TableSpec", is_wide: bool) -> Table:
-        """The table that one feature asks for; a wide one has the rows of the deep one, but its own width."""
-        init_fn = (self.wide.init_fn or DEFAULT_WIDE_INIT) if is_wide else (spec.init_fn or DEFAULT_INIT)
-        path = (
-            f"{self.wide.path}.wide_init_fn" if is_wide else f"feature_configs: feature '{feature}': init_fn"
-        )
-        return Table(
-            name=f"{spec.name}_wide" if is_wide else spec.name,
-            num_rows=spec.num_rows,
-            dim=self.wide.dim if is_wide else spec.dim,
-            pooling=str(spec.pooling),
-            trainable=spec.trainable,
-            initializer=parse_initializer(init_fn, path),
-            weighted=spec.weighted,
-            features=(feature,),
-        )
 
-    def _enter(self, table: Table) -> None:
-        """Adds a feature to its table, which is read with weights if one of its features is weighted."""
-        known = self.tables.setdefault(table.name, table)
-        if table.features[0] not in known.features:
-            self.tables[table.name] = replace(
-                known, features=known.features + table.features, weighted=known.weighted or table.weighted
-            )
+def _table(feature: str, spec: TableSpec, wide: WideTables | None) -> Table:
+    """The table that one feature asks for; a wide one has the rows of the deep one, but its own width."""
+    init_fn = (spec.init_fn or DEFAULT_INIT) if wide is None else (wide.init_fn or DEFAULT_WIDE_INIT)
+    path = f"feature_configs: feature '{feature}': init_fn" if wide is None else f"{wide.path}.wide_init_fn"
+    return Table(
+        name=spec.name if wide is None else f"{spec.name}_wide",
+        num_rows=spec.num_rows,
+        dim=spec.dim if wide is None else wide.dim,
+        pooling=str(spec.pooling),
+        trainable=spec.trainable,
+        initializer=parse_initializer(init_fn, path),
+        weighted=spec.weighted,
+        features=(feature,),
+    )

@@ -2,21 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.registry import result_name
+from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
+from penstock.models.sections.losses import LossConfig
+from penstock.models.sections.towers import TaskTower
 from penstock.runtime.collectives import Collectives
 from penstock.tensors.batch import Batch
-
-if TYPE_CHECKING:
-    from penstock.metrics.sections import MetricConfig, TrainMetricConfig
-    from penstock.models.sections.losses import LossConfig
-    from penstock.models.sections.towers import TaskTower
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +25,6 @@ class TaskSpace:
     out_weight: float = 1.0
 
     def weights(self, batch: Batch) -> torch.Tensor:
-        """The weight of each row."""
         inside_B = (batch.labels[self.label] > 0).to(torch.float32)
         return inside_B * self.in_weight + (1.0 - inside_B) * self.out_weight
 
@@ -57,7 +53,7 @@ class Task:
     With a tower, predictions and losses carry the suffix `_{tower}`.
     """
 
-    loss_configs: Sequence["LossConfig"]
+    loss_configs: Sequence[LossConfig]
     label: str
     sample_weight: str | None = None
     _: KW_ONLY
@@ -70,8 +66,8 @@ class Task:
     mask: str | None = None
     """Column of ones and zeros; classes with 0 cannot be chosen."""
 
-    metrics: Sequence["MetricConfig"] = ()
-    train_metrics: Sequence["TrainMetricConfig"] = ()
+    metrics: Sequence[MetricConfig] = ()
+    train_metrics: Sequence[TrainMetricConfig] = ()
     path: str = "model_config"
     """The section that describes the task, for messages."""
 
@@ -94,8 +90,8 @@ class Task:
             raise ConfigError.at(f"{self.path}.mask_name", "masks classes; with num_class 1 there are none")
 
     @classmethod
-    def of_tower(cls, tower: "TaskTower", path: str) -> "Task":
-        """The task of a tower of a multi-task model; `path` is its place in the run file."""
+    def of_tower(cls, tower: TaskTower, path: str) -> "Task":
+        """The task of a tower of a multi-task model; `path` is its key in the run file."""
         indicator = tower.task_space_indicator_label
         space = None
         if indicator is not None:
@@ -141,8 +137,8 @@ class Task:
                 for name, loss in self._losses.items()
             }
         except DataError as error:
-            place = f" ({batch.position})" if batch.position is not None else ""
-            raise DataError.at(f"{error}{place}", column=self.label) from error
+            position = f" ({batch.position})" if batch.position is not None else ""
+            raise DataError.at(f"{error}{position}", column=self.label) from error
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
         """By the name of each loss, the sum of its rows' weights."""
@@ -155,7 +151,6 @@ class Task:
 
     @property
     def loss_names(self) -> tuple[str, ...]:
-        """The keys of what `losses` gives."""
         return tuple(name + self.suffix for name in self._losses)
 
     def _row_weights(self, batch: Batch) -> torch.Tensor | None:
@@ -165,7 +160,7 @@ class Task:
         of_space_B = self.space.weights(batch)
         return of_space_B if weights_B is None else weights_B * of_space_B
 
-    def _built(self, index: int, config: "LossConfig") -> tuple[str, _TaskLoss]:
+    def _built(self, index: int, config: LossConfig) -> tuple[str, _TaskLoss]:
         name, section = config.chosen("loss") or config.chosen("sid_loss") or ("", None)
         path = f"{self.path}.losses[{index}].{name}"
         if name not in LOSSES:

@@ -3,8 +3,6 @@
 Cheng et al., "Wide & Deep Learning for Recommender Systems", 2016.
 """
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import nn
 
@@ -12,12 +10,10 @@ from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.layers.mlp import MLP
 from penstock.models.layers.wide import Wide
 from penstock.models.model import Model, ModelInputs, Tensors, single_task
+from penstock.models.sections import ModelConfig
+from penstock.models.sections.rank import WideAndDeep as WideAndDeepSection
 from penstock.models.table_plan import WideTables, plan_tables
 from penstock.tensors.batch import Batch
-
-if TYPE_CHECKING:
-    from penstock.models.sections import ModelConfig
-    from penstock.models.sections.rank import WideAndDeep as WideAndDeepSection
 
 
 class WideAndDeep(Model):
@@ -26,7 +22,7 @@ class WideAndDeep(Model):
     The groups: `wide` for the linear part, `deep` for the MLP. There is a logit for each class.
     """
 
-    def __init__(self, model: "ModelConfig", section: "WideAndDeepSection", inputs: ModelInputs) -> None:
+    def __init__(self, model: ModelConfig, section: WideAndDeepSection, inputs: ModelInputs) -> None:
         super().__init__([single_task(model, inputs)])
         num_class = model.num_class
         path = "model_config.wide_and_deep"
@@ -40,7 +36,6 @@ class WideAndDeep(Model):
         self.output = nn.Linear(last.output_dim, num_class)
 
     def predict(self, batch: Batch) -> Tensors:
-        """What the task predicts."""
         groups = self.embedding_group(batch)
         wide, deep = self.wide(groups["wide"]), self.deep(groups["deep"])
         if self.final is not None:

@@ -24,11 +24,7 @@ SMALL_BATCH_SECONDS = 0.005
 """Of making a batch: what takes longer takes it for its rows, and as long for the same rows in larger batches."""
 LARGE_SHUFFLE_BYTES = 16 * MIB
 """What lies in a processor's cache; beyond it, mixing rows takes most of the data path's time."""
-ROW_FORMATS = {
-    "CsvDataset": "CSV files",
-    "JsonDataset": "JSON lines",
-    "TFRecordDataset": "TFRecord files",
-}
+ROW_FORMATS = {"CsvDataset": "CSV files", "JsonDataset": "JSON lines", "TFRecordDataset": "TFRecord files"}
 """Formats of which every column is read for a few, by what they are called."""
 
 
@@ -80,17 +76,18 @@ class Advice:
     """How much of it does not fit below memory.limit as it is."""
 
     def __str__(self) -> str:
-        return f"{self.reason}; {self.change}{self._cost()}"
-
-    def _cost(self) -> str:
-        if self.extra_bytes == 0:
-            return ""
+        cost = ""
         if self.extra_bytes < 0:
-            return f" would free about {format_size(-self.extra_bytes)}"
-        cost = f" would take about {format_size(self.extra_bytes)} more"
-        if self.missing_bytes:
+            cost = f" would free about {format_size(-self.extra_bytes)}"
+        elif self.extra_bytes:
+            cost = f" would take about {format_size(self.extra_bytes)} more"
+        if self.extra_bytes > 0 and self.missing_bytes:
             cost += f", which needs memory.limit raised by {format_size(self.missing_bytes)}"
-        return cost
+        return f"{self.reason}; {self.change}{cost}"
+
+    def record(self) -> dict[str, str | int]:
+        """For the log."""
+        return {"text": str(self), "setting": self.setting, "extra_bytes": self.extra_bytes}
 
 
 def advise(facts: DataPathFacts) -> Advice | None:
@@ -99,97 +96,67 @@ def advise(facts: DataPathFacts) -> Advice | None:
         return None
     making_seconds = facts.reading_seconds + facts.parsing_seconds
     if 0 < making_seconds < facts.computing_seconds and not facts.num_workers:
-        return _of_bursts(facts)
-    if facts.batch_rows < SMALL_BATCH_ROWS and _batches_cost_more_than_rows(facts):
-        return _of_small_batches(facts)
+        present_bytes = facts.share_bytes.get("prefetch", 0)
+        wanted_bytes = max(2 * present_bytes, 4 * facts.batch_bytes)
+        cause, setting = "data come fast enough on the whole, but in bursts", "data_config.prefetch"
+        change = f"{setting}: {format_size(wanted_bytes)}"
+        return _priced(facts, cause, change, setting, wanted_bytes - present_bytes)
+    # What workers take is not known, so that more of them come before larger batches.
+    batches_cost = making_seconds < SMALL_BATCH_SECONDS * facts.num_steps
+    if facts.num_workers:
+        batches_cost = facts.num_workers >= facts.num_cores
+    if facts.batch_rows < SMALL_BATCH_ROWS and batches_cost:
+        setting = "data_config.batch_size"
+        cause = f"batches of {facts.batch_rows:,} rows are too small for the work that each one costs"
+        extra_bytes = 3 * (facts.share_bytes.get("step", 0) + facts.batch_bytes)
+        return _priced(facts, cause, f"{setting}: {4 * facts.batch_rows}", setting, extra_bytes)
     if facts.parsing_seconds > facts.reading_seconds or facts.num_workers:
         return _of_parsing(facts)
     return _of_reading(facts)
 
 
-def as_record(advice: Advice | None) -> dict[str, str | int] | None:
-    """For the log."""
-    if advice is None:
-        return None
-    return {"text": str(advice), "setting": advice.setting, "extra_bytes": advice.extra_bytes}
-
-
-def _batches_cost_more_than_rows(facts: DataPathFacts) -> bool:
-    """Whether larger batches would be made faster; what workers take is not known, so that these come first."""
-    if facts.num_workers:
-        return facts.num_workers >= facts.num_cores
-    return facts.reading_seconds + facts.parsing_seconds < SMALL_BATCH_SECONDS * facts.num_steps
-
-
 def _of_parsing(facts: DataPathFacts) -> Advice:
-    reason = _because(facts, "parsing is the bottleneck")
-    beside_seconds = max(facts.reading_seconds, facts.computing_seconds, 1e-9)
-    times = facts.parsing_seconds / beside_seconds
+    cause = "parsing is the bottleneck"
+    times = facts.parsing_seconds / max(facts.reading_seconds, facts.computing_seconds, 1e-9)
     worth_it = facts.parsing_seconds > WORKERS_HELP_FROM * facts.reading_seconds or facts.num_workers
     wanted = min(facts.num_cores, max(facts.num_workers + 1, math.ceil(times)))
     if worth_it and wanted > facts.num_workers:
         extra_bytes = (wanted - facts.num_workers) * worker_bytes(facts.batch_bytes)
         setting = "data_config.num_workers"
-        return _priced(facts, reason, f"{setting}: {wanted}", setting, extra_bytes)
-    change = (
-        "all cores parse already: give the run more of them, or fewer and simpler features"
-        if facts.num_workers
-        else "worker processes would not help; columns of numbers and lists instead of text parse fastest"
-    )
-    return Advice(reason, change, "feature_configs")
+        return _priced(facts, cause, f"{setting}: {wanted}", setting, extra_bytes)
+    change = "worker processes would not help; columns of numbers and lists instead of text parse fastest"
+    if facts.num_workers:
+        change = "all cores parse already: give the run more of them, or fewer and simpler features"
+    return _priced(facts, cause, change, "feature_configs")
 
 
 def _of_reading(facts: DataPathFacts) -> Advice:
-    shuffle_bytes = facts.share_bytes.get("shuffle", 0)
+    shuffle_bytes, cause = facts.share_bytes.get("shuffle", 0), "reading is the bottleneck"
     if shuffle_bytes > LARGE_SHUFFLE_BYTES:
         setting = "data_config.shuffle_buffer"
         then = f"{setting}: {format_size(LARGE_SHUFFLE_BYTES)}"
         change = f"mix the files once with `penstock rewrite --shuffle`, then {then}"
-        reason = _because(facts, "reading and shuffling are the bottleneck")
-        return Advice(reason, change, setting, LARGE_SHUFFLE_BYTES - shuffle_bytes)
-    reason = _because(facts, "reading is the bottleneck")
+        cause = "reading and shuffling are the bottleneck"
+        return _priced(facts, cause, change, setting, LARGE_SHUFFLE_BYTES - shuffle_bytes)
+    setting = "penstock rewrite"
     if facts.dataset_type in ROW_FORMATS:
-        return _of_row_formats(facts, reason)
+        files = ROW_FORMATS[facts.dataset_type]
+        change = f"{files} as Parquet (`{setting}`, then train_input_path: what it wrote)"
+        more_bytes = RewriteOptions().row_group_bytes - facts.share_bytes.get("reader", 0)
+        return _priced(facts, cause, change, setting, max(0, more_bytes))
     if "read ahead" not in facts.share_bytes:
         extra_bytes = 2 * facts.share_bytes.get("reader", 0)
         change = (
             f"nothing is read ahead for lack of memory: memory.limit raised by {format_size(extra_bytes)}"
         )
-        return Advice(reason, change, "memory.limit", extra_bytes)
+        return Advice(_because(facts, cause), change, "memory.limit", extra_bytes)
     change = "`penstock inspect` says what is wrong with the files, `penstock rewrite` puts it right"
-    return Advice(reason, change, "penstock rewrite")
+    return _priced(facts, cause, change, setting)
 
 
-def _of_row_formats(facts: DataPathFacts, reason: str) -> Advice:
-    setting = "penstock rewrite"
-    change = (
-        f"{ROW_FORMATS[facts.dataset_type]} as Parquet (`{setting}`, then train_input_path: what it wrote)"
-    )
-    more_bytes = RewriteOptions().row_group_bytes - facts.share_bytes.get("reader", 0)
-    return _priced(facts, reason, change, setting, max(0, more_bytes))
-
-
-def _of_small_batches(facts: DataPathFacts) -> Advice:
-    rows = 4 * facts.batch_rows
-    setting = "data_config.batch_size"
-    extra_bytes = 3 * (facts.share_bytes.get("step", 0) + facts.batch_bytes)
-    reason = _because(
-        facts, f"batches of {facts.batch_rows:,} rows are too small for the work that each one costs"
-    )
-    return _priced(facts, reason, f"{setting}: {rows}", setting, extra_bytes)
-
-
-def _of_bursts(facts: DataPathFacts) -> Advice:
-    setting = "data_config.prefetch"
-    present_bytes = facts.share_bytes.get("prefetch", 0)
-    reason = _because(facts, "data come fast enough on the whole, but in bursts")
-    wanted_bytes = max(2 * present_bytes, 4 * facts.batch_bytes)
-    change = f"{setting}: {format_size(wanted_bytes)}"
-    return _priced(facts, reason, change, setting, wanted_bytes - present_bytes)
-
-
-def _priced(facts: DataPathFacts, reason: str, change: str, setting: str, extra_bytes: int) -> Advice:
-    return Advice(reason, change, setting, extra_bytes, max(0, extra_bytes - max(0, facts.free_bytes)))
+def _priced(facts: DataPathFacts, cause: str, change: str, setting: str, extra_bytes: int = 0) -> Advice:
+    missing_bytes = max(0, extra_bytes - max(0, facts.free_bytes))
+    return Advice(_because(facts, cause), change, setting, extra_bytes, missing_bytes)
 
 
 def _because(facts: DataPathFacts, cause: str) -> str:

@@ -1,10 +1,7 @@
 """What is in data, batch files, a store, a checkpoint or a run."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -12,165 +9,126 @@ from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB, format_size
 from penstock.config.syntax import SYNTAX_OF_SUFFIX
-from penstock.observe.inspect_data import DataLook, Inspection, inspect_data, plain_value, short_value
-from penstock.prep.contents import ArrayContents, Block, Contents, Extremes, Part, contents_of
-from penstock.prep.profile import BlockPieces, choose_pieces
-from penstock.readers.blocks import Blocks
+from penstock.observe.inspect_data import DataLook, Inspection, inspect_data, plain_value, shown_value
+from penstock.prep.contents import ArrayContents, Contents, Extremes, contents_of
+from penstock.prep.profile import choose_pieces
 from penstock.readers.files import TYPE_OF_SUFFIX
+from penstock.readers.order import Blocks
 from penstock.readers.store_manifest import PREPARATION_NAME
 from penstock.runtime.memory import memory_limit, tree_bytes
-from penstock.runtime.progress import ProgressLogger
 from penstock.training.model_dir import ModelDir
 
-_PATIENCE_SECONDS = 5.0
 _SHOWN_COLUMNS = 10
 _BESIDE_BYTES = 16 * MIB
 """What looking at values takes beside the block that is read."""
+RUN_FILE_SUFFIXES = frozenset(SYNTAX_OF_SUFFIX) - frozenset(TYPE_OF_SUFFIX)
 
 
-@dataclass(frozen=True, slots=True)
-class _PartLook:
-    """The rows of a part that are looked at."""
-
-    part: Part
-    blocks: tuple[Block, ...]
-    """Those with samples."""
-    pieces: list[BlockPieces]
-
-    @property
-    def num_rows(self) -> int:
-        """Rows that are looked at."""
-        return sum(piece.num_rows for piece in self.pieces)
-
-
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """What the process may hold, and what it held before it looked."""
-
-    path: Path
-    limit_bytes: int
-    process_bytes: int
-
-    @classmethod
-    def of(cls, path: Path, look: DataLook) -> Self:
-        """As it is now."""
-        process_bytes = tree_bytes()
-        return cls(path, memory_limit(look.memory_bytes, process_bytes), process_bytes)
-
-    def check(self, block: Block) -> None:
-        """Refuse a block that is too large."""
-        needed_bytes = self.process_bytes + block.held_bytes + _BESIDE_BYTES
-        if needed_bytes > self.limit_bytes:
-            raise BudgetExceeded(
-                f"{self.path}: looking at its values needs about {format_size(needed_bytes)} but may hold "
-                f"{format_size(self.limit_bytes)}; raise --memory"
-            )
-
-
-def inspect_stored(path: Path, look: DataLook) -> Inspection | None:
-    """Headers of all arrays and a look at their values; None where the path is neither batch files nor a store."""
-    contents = contents_of(path)
-    if contents is None:
-        _refuse_begun(path)
-        return None
-    looks = [_choose(part, look.full) for part in contents.parts]
-    with _progress(sum(chosen.num_rows for chosen in looks), look) as progress:
-        room = _Room.of(path, look)
-        seen = [_extremes(chosen, room, progress.advance) for chosen in looks]
-    rows = [
-        (chosen.part.split, array, found[array.name])
-        for chosen, found in zip(looks, seen, strict=True)
-        for array in chosen.part.arrays
-    ]
-    return Inspection(
-        kind=contents.kind,
-        facts=_facts(contents, looks),
-        table_name="arrays",
-        table=[_row(*row) for row in rows],
-        shown_table=_shown(rows),
-        notes=[*_column_notes(contents), *_notes(looks)],
-        warnings=[*contents.warnings, *_nan_warnings(rows)],
-    )
-
-
-def _refuse_begun(path: Path) -> None:
-    if (path / PREPARATION_NAME).exists():
+def inspect(path: str | Path, look: DataLook | None = None) -> Inspection:
+    """Look at a path and say what it is; `look` is how to look at data, and with a dataset type that it is data."""
+    where, look = Path(path), look or DataLook()
+    if (where / "manifest.json").exists() and where.name.startswith("step-"):
+        return inspect_checkpoint(where)
+    if (where / "run.yaml").exists():
+        return inspect_run(where)
+    if where.is_file() and where.suffix in RUN_FILE_SUFFIXES:
+        raise DataError(f"{path}: is a run file, not data; look at it with penstock check")
+    contents = None if look.reading.get("dataset_type") else contents_of(where)
+    if contents is not None:
+        return inspect_stored(where, contents, look)
+    if (where / PREPARATION_NAME).exists():
         raise DataError(
             f"{path}: is a preparation without a batch file yet; run penstock prep, which goes on with it"
         )
+    return inspect_data(str(path), look)
 
 
-def _choose(part: Part, full: bool) -> _PartLook:
-    blocks = tuple(block for block in part.blocks if block.num_rows)
-    places = Blocks.of((0, 0, block.num_rows) for block in blocks)
-    return _PartLook(part, blocks, choose_pieces(places, max(1, part.row_bytes), full=full))
-
-
-def _extremes(chosen: _PartLook, room: _Room, on_rows: Callable[[int], None]) -> dict[str, Extremes]:
-    found = {array.name: Extremes() for array in chosen.part.arrays}
-    for piece in chosen.pieces:
-        block = chosen.blocks[piece.block]
-        room.check(block)
-        for name, values in block.chunks(piece.intervals):
-            found[name].add(values)
-        on_rows(piece.num_rows)
-    return found
-
-
-@contextmanager
-def _progress(num_rows: int, look: DataLook) -> Iterator[ProgressLogger]:
-    min_seconds = 1.0 if look.full else _PATIENCE_SECONDS
-    with ProgressLogger(
-        "inspecting", "rows", num_rows, plain=look.plain, min_seconds=min_seconds, show_end=look.full
-    ) as progress:
-        yield progress
-
-
-def _facts(contents: Contents, looks: list[_PartLook]) -> dict[str, Any]:
+def inspect_stored(path: Path, contents: Contents, look: DataLook) -> Inspection:
+    """Of batch files or a store, the headers of all arrays and a look at their values."""
+    looks = []
+    for part in contents.parts:
+        blocks = [block for block in part.blocks if block.num_rows]
+        rows_of_blocks = Blocks.of((0, 0, block.num_rows) for block in blocks)
+        looks.append((part, blocks, choose_pieces(rows_of_blocks, max(1, part.row_bytes), full=look.full)))
+    num_rows = sum(part.num_rows for part in contents.parts)
+    num_seen = sum(piece.num_rows for _, _, pieces in looks for piece in pieces)
+    found: list[tuple[str | None, ArrayContents, Extremes]] = []
+    with look.progress(num_seen) as progress:
+        process_bytes = tree_bytes()
+        limit_bytes = memory_limit(look.memory_bytes, process_bytes)
+        for part, blocks, pieces in looks:
+            extremes = {array.name: Extremes() for array in part.arrays}
+            for piece in pieces:
+                block = blocks[piece.block]
+                needed_bytes = process_bytes + block.held_bytes + _BESIDE_BYTES
+                if needed_bytes > limit_bytes:
+                    raise BudgetExceeded(
+                        f"{path}: looking at its values needs about {format_size(needed_bytes)} but may hold "
+                        f"{format_size(limit_bytes)}; raise --memory"
+                    )
+                for name, values in block.chunks(piece.intervals):
+                    extremes[name].add(values)
+                progress.advance(piece.num_rows)
+            found += [(part.split, array, extremes[array.name]) for array in part.arrays]
     facts: dict[str, Any] = dict(contents.facts)
-    facts["bytes_in_memory"] = sum(array.num_bytes for part in contents.parts for array in part.arrays)
+    facts["bytes_in_memory"] = sum(array.num_bytes for _, array, _ in found)
     facts["heads"] = list(contents.heads)
     if contents.masked_heads != contents.heads:
         facts["heads_with_masks"] = list(contents.masked_heads)
-    num_rows, num_seen = _counts(looks)
+    notes = []
+    for array in contents.parts[0].arrays if contents.parts else ():  # those of all splits are the same
+        if array.columns:
+            more = len(array.columns) - _SHOWN_COLUMNS
+            rest = f" and {more:,} more; --json tells all" if more > 0 else ""
+            notes.append(f"columns of {array.name}: {', '.join(array.columns[:_SHOWN_COLUMNS])}{rest}")
     if num_seen < num_rows:
         facts["rows_looked_at"] = num_seen
         facts["part_looked_at"] = num_seen / num_rows
-    return facts
+        num_intervals = sum(len(piece.intervals) for _, _, pieces in looks for piece in pieces)
+        notes.append(f"min and max from rows at {num_intervals} places; --full looks at all rows")
+    nan_warnings = [
+        f"{array.name}{'' if split is None else f' of {split}'}: {extremes.num_nan:,} NaN among the values looked at; "
+        "left out of min and max"
+        for split, array, extremes in found
+        if extremes.num_nan
+    ]
+    rows = [_array_rows(*each) for each in found]
+    return Inspection(
+        kind=contents.kind,
+        facts=facts,
+        table_name="arrays",
+        table=[row for row, _ in rows],
+        shown_table=[shown for _, shown in rows],
+        notes=notes,
+        warnings=[*contents.warnings, *nan_warnings],
+    )
 
 
-def _counts(looks: list[_PartLook]) -> tuple[int, int]:
-    """Rows in all, and those that are looked at."""
-    return sum(chosen.part.num_rows for chosen in looks), sum(chosen.num_rows for chosen in looks)
-
-
-def _row(split: str | None, array: ArrayContents, found: Extremes) -> dict[str, Any]:
-    return {
-        **({} if split is None else {"split": split}),
-        "array": array.name,
+def _array_rows(
+    split: str | None, array: ArrayContents, found: Extremes
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """An array as a row for JSON, and as people read it."""
+    least, most = _item(found.least), _item(found.most)
+    head = {**({} if split is None else {"split": split}), "array": array.name}
+    row = {
+        **head,
         "shape": list(array.shape),
         "dtype": str(array.dtype),
         "bytes": array.num_bytes,
-        "min": plain_value(_item(found.least)),
-        "max": plain_value(_item(found.most)),
+        "min": plain_value(least),
+        "max": plain_value(most),
         "nan": found.num_nan,
         **({"columns": list(array.columns)} if array.columns else {}),
     }
-
-
-def _shown(rows: list[tuple[str | None, ArrayContents, Extremes]]) -> list[dict[str, str]]:
-    return [
-        {
-            **({} if split is None else {"split": split}),
-            "array": array.name,
-            "shape": " x ".join(f"{length:,}" for length in array.shape),
-            "dtype": str(array.dtype),
-            "bytes": format_size(array.num_bytes),
-            "min": short_value(_item(found.least)),
-            "max": short_value(_item(found.most)),
-        }
-        for split, array, found in rows
-    ]
+    shown = {
+        **head,
+        "shape": " x ".join(f"{length:,}" for length in array.shape),
+        "dtype": str(array.dtype),
+        "bytes": format_size(array.num_bytes),
+        "min": shown_value(least),
+        "max": shown_value(most),
+    }
+    return row, shown
 
 
 def _item(value: Any) -> Any:
@@ -178,34 +136,6 @@ def _item(value: Any) -> Any:
     if isinstance(value, np.datetime64 | np.timedelta64):
         return str(value)
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _column_notes(contents: Contents) -> list[str]:
-    """Which columns arrays were made of; those of all splits are the same."""
-    arrays = contents.parts[0].arrays if contents.parts else ()
-    return [f"columns of {array.name}: {_first_columns(array.columns)}" for array in arrays if array.columns]
-
-
-def _first_columns(columns: tuple[str, ...]) -> str:
-    more = len(columns) - _SHOWN_COLUMNS
-    return ", ".join(columns[:_SHOWN_COLUMNS]) + (f" and {more:,} more; --json tells all" if more > 0 else "")
-
-
-def _notes(looks: list[_PartLook]) -> list[str]:
-    num_rows, num_seen = _counts(looks)
-    if num_seen == num_rows:
-        return []
-    num_places = sum(len(piece.intervals) for chosen in looks for piece in chosen.pieces)
-    return [f"min and max from rows at {num_places} places; --full looks at all rows"]
-
-
-def _nan_warnings(rows: list[tuple[str | None, ArrayContents, Extremes]]) -> list[str]:
-    return [
-        f"{array.name}{'' if split is None else f' of {split}'}: {found.num_nan:,} NaN among the values looked at; "
-        "left out of min and max"
-        for split, array, found in rows
-        if found.num_nan
-    ]
 
 
 def inspect_checkpoint(path: Path) -> Inspection:
@@ -223,33 +153,13 @@ def inspect_checkpoint(path: Path) -> Inspection:
 def inspect_run(path: Path) -> Inspection:
     """How far a run is, and how good."""
     folder = ModelDir(path)
-    store = CheckpointStore(folder.checkpoints)
-    logged = folder.log.read()
+    logged, steps = folder.log.read(), CheckpointStore(folder.checkpoints).steps()
     facts = {
         "steps_logged": max((record["step"] for record in logged if "step" in record), default=0),
-        "checkpoints": ", ".join(f"step-{step}" for step in store.steps()) or "none",
+        "checkpoints": ", ".join(f"step-{step}" for step in steps) or "none",
     }
     table = [
         {"step": record["step"], "epoch": record["epoch"], **record["metrics"]}
         for record in folder.evaluations.read()
     ]
     return Inspection("run", facts, "evaluations", table)
-
-
-__all__ = ["DataLook", "Inspection", "inspect", "inspect_data"]
-
-RUN_FILE_SUFFIXES = frozenset(SYNTAX_OF_SUFFIX) - frozenset(TYPE_OF_SUFFIX)
-
-
-def inspect(path: str | Path, look: DataLook | None = None) -> Inspection:
-    """Look at a path and tell what it is; `look` says how to look at data, and with a dataset type that it is data."""
-    place = Path(path)
-    if (place / "manifest.json").exists() and place.name.startswith("step-"):
-        return inspect_checkpoint(place)
-    if (place / "run.yaml").exists():
-        return inspect_run(place)
-    if place.is_file() and place.suffix in RUN_FILE_SUFFIXES:
-        raise DataError(f"{path}: is a run file, not data; look at it with penstock check")
-    look = look or DataLook()
-    stored = None if look.reading.get("dataset_type") else inspect_stored(place, look)
-    return stored or inspect_data(str(path), look)

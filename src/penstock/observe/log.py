@@ -1,10 +1,7 @@
-"""Who listens to a training run: the bar and log.jsonl, TensorBoard and the profiler."""
+"""What a run shows while it trains: the bar, log.jsonl, and what it takes of the machine."""
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,9 +9,7 @@ import psutil
 import torch
 
 from penstock.config.sizes import format_size
-from penstock.observe.numbers import number, numbers
-from penstock.observe.profiler import Profiling
-from penstock.observe.tensorboard import open_tensorboard
+from penstock.observe.summary import number, numbers
 from penstock.runtime.durable import Journal
 from penstock.runtime.memory import MemoryMonitor, process_tree
 from penstock.runtime.progress import Fields, ProgressLogger
@@ -22,18 +17,7 @@ from penstock.runtime.world import available_cores
 from penstock.training.events import Evaluated, Event, Logged, Skipped, Step
 from penstock.training.learning_rates import LearningRates
 from penstock.training.progress import TrainingProgress
-from penstock.training.sections import TrainConfig
 from penstock.training.task_metrics import TaskMetrics
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What the process tree has used since it began."""
-
-    seconds: float
-    cpu_seconds: float
-    read_bytes: int
-    """From the disk, where the system says it; what its cache holds does not count."""
 
 
 class MachineUse:
@@ -47,18 +31,21 @@ class MachineUse:
         """Shares and rates by the names that the log has for them."""
         last, now = self._last, self._totals()
         self._last = now
-        seconds = max(now.seconds - last.seconds, 1e-9)
         # What processes that ended meanwhile had used is gone from the sums.
-        used_seconds = max(0.0, now.cpu_seconds - last.cpu_seconds)
+        seconds, cpu_seconds, read_bytes = (
+            max(0.0, ours - before) for ours, before in zip(now, last, strict=True)
+        )
+        seconds = max(seconds, 1e-9)
         found: dict[str, float] = {
-            "cpu_share": round(min(1.0, used_seconds / (seconds * available_cores())), 4),
-            "read_bytes_per_second": round(max(0, now.read_bytes - last.read_bytes) / seconds),
+            "cpu_share": round(min(1.0, cpu_seconds / (seconds * available_cores())), 4),
+            "read_bytes_per_second": round(read_bytes / seconds),
         }
         if torch.cuda.is_available():
             found["device_memory_bytes"] = torch.cuda.memory_allocated()
         return found
 
-    def _totals(self) -> Totals:
+    def _totals(self) -> tuple[float, float, int]:
+        """Of the process tree since it began: seconds, processor seconds, bytes from the disk past its cache."""
         cpu_seconds, read_bytes = 0.0, 0
         for process in process_tree(self._process):
             try:
@@ -67,11 +54,11 @@ class MachineUse:
                 read_bytes += process.io_counters().read_bytes
             except (psutil.Error, AttributeError, OSError):
                 continue  # it has ended, or the system does not say
-        return Totals(self._clock(), cpu_seconds, read_bytes)
+        return self._clock(), cpu_seconds, read_bytes
 
 
 class RunLog:
-    """Shows a run on the bar, in a `with` block, and writes it into log.jsonl."""
+    """Listens to a trainer inside a `with` block: shows it on the bar, and writes it into log.jsonl."""
 
     def __init__(
         self,
@@ -103,8 +90,12 @@ class RunLog:
         match event:
             case Step():
                 self._bar.advance(fields=lambda: self._fields(event))
-            case Logged():
-                self._journal.write(_line(event))
+            case Logged(progress=progress):
+                line: dict[str, Any] = {"step": progress.step, "epoch": progress.epoch, "rows": progress.rows}
+                line |= {"learning_rate": dict(event.learning_rates), **event.numbers}
+                line |= {"train_metrics": dict(event.train_metrics)} if event.train_metrics else {}
+                line |= {"train_remarks": dict(event.remarks)} if event.remarks else {}
+                self._journal.write(line)
             case Skipped(loss_scale=None):
                 counts = {"skipped_batches": event.num_batches, "num_rows": event.num_rows}
                 self.write("skipped", event.step, **counts)
@@ -132,19 +123,6 @@ class RunLog:
         }
 
 
-def _line(event: Logged) -> dict[str, Any]:
-    progress = event.progress
-    return {
-        "step": progress.step,
-        "epoch": progress.epoch,
-        "rows": progress.rows,
-        "learning_rate": dict(event.learning_rates),
-        **event.numbers,
-        **({"train_metrics": dict(event.train_metrics)} if event.train_metrics else {}),
-        **({"train_remarks": dict(event.remarks)} if event.remarks else {}),
-    }
-
-
 def rates_line(rates: Mapping[str, float]) -> str:
     """Learning rates as they stand beside the bar; of several each is named.
 
@@ -154,53 +132,3 @@ def rates_line(rates: Mapping[str, float]) -> str:
     if len(rates) == 1:
         return "".join(f"{rate:.3g}" for rate in rates.values())
     return ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
-
-
-class Traces:
-    """TensorBoard files and a trace of the first steps, where a run asks for them; use it in a `with` block."""
-
-    def __init__(
-        self,
-        folder: Path,
-        train: TrainConfig,
-        progress: TrainingProgress,
-        parameters: Callable[[], Mapping[str, torch.Tensor]],
-        log: RunLog,
-    ) -> None:
-        first_step = progress.step + 1 if progress.step else 0
-        self._board = open_tensorboard(folder, train, parameters, first_step)
-        self._profiling: Profiling | None = None
-        if train.is_profiling:
-            self._profiling = Profiling(
-                folder,
-                lambda operators, path: log.write(
-                    "profile", progress.step, operators=list(operators), trace=path.name
-                ),
-            )
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        if self._board is not None:
-            self._stack.callback(self._board.close)
-        if self._profiling is not None:
-            self._stack.enter_context(self._profiling)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
-
-    def __call__(self, event: Event) -> None:
-        if self._profiling is not None and isinstance(event, Step):
-            self._profiling.step()
-        if self._board is None:
-            return
-        match event:
-            case Step():
-                self._board.after_step(event.progress.step)
-            case Logged():
-                self._board.log(event.progress.step, event.values)
-            case Evaluated(is_recalled=False):
-                evaluation = event.evaluation
-                self._board.evaluation(event.step, evaluation.losses, evaluation.metrics)

@@ -1,8 +1,7 @@
 """What each stage was to hold, and what it held: planned beside measured, and what to lower."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.config.sizes import format_size
 from penstock.runtime.budget import MemoryBudget
@@ -19,16 +18,15 @@ class StageUse:
     name: str
     planned_bytes: int
     measured_bytes: int | None = None
-    """The most that it held; None before the start, and where nothing can be told apart from others."""
+    """The most that it held; None before the start, and where it cannot be told apart from others."""
     setting: str = FIXED
     """The key of the run file that makes it smaller."""
 
 
 def planned_use(budget: MemoryBudget) -> list[StageUse]:
     """The plan, before the start; what nobody was given comes last."""
-    stages = [
-        StageUse(share.name, share.limit_bytes, None, share.setting) for share in budget.shares.values()
-    ]
+    shares = budget.shares.values()
+    stages = [StageUse(share.name, share.limit_bytes, None, share.setting) for share in shares]
     return [*stages, StageUse("free", budget.unshared_bytes)]
 
 
@@ -60,37 +58,21 @@ def largest(stages: Sequence[StageUse]) -> StageUse | None:
     return max(candidates, key=lambda stage: stage.measured_bytes or 0, default=None)
 
 
-def as_record(stages: Sequence[StageUse]) -> Mapping[str, Any]:
-    """For the log."""
-    most = largest(stages)
-    return {
-        "stages": {
-            stage.name: {"planned_bytes": stage.planned_bytes, "measured_bytes": stage.measured_bytes}
-            for stage in stages
-        },
-        "largest_stage": None if most is None else most.name,
-        "lower": None if most is None else most.setting,
-    }
-
-
 def use_lines(stages: Sequence[StageUse]) -> list[str]:
-    """A table for the terminal."""
+    """A table for the terminal: sizes stand right, words left; a column that is empty is left out."""
     rows = [("stage", "planned", "measured", "set by")]
     for stage in stages:
         measured = "" if stage.measured_bytes is None else format_size(stage.measured_bytes)
         rows.append((stage.name, format_size(stage.planned_bytes), measured, stage.setting))
-    shown = [index for index in range(4) if any(row[index] for row in rows[1:])]
-    widths = [max(len(row[index]) for row in rows) for index in range(4)]
-    return [_line(row, shown, widths) for row in rows]
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    aligned = []
+    for name, *cells in columns:
+        width, side = max(map(len, [name, *cells])), ">" if name in ("planned", "measured") else "<"
+        aligned.append([f"{cell:{side}{width}}" for cell in (name, *cells)])
+    return ["  ".join(line).rstrip() for line in zip(*aligned, strict=True)]
 
 
-def _line(row: tuple[str, ...], shown: Sequence[int], widths: Sequence[int]) -> str:
-    """Sizes stand right, words left."""
-    cells = [row[i].rjust(widths[i]) if i in (1, 2) else row[i].ljust(widths[i]) for i in shown]
-    return "  ".join(cells).rstrip()
-
-
-def advice(stages: Sequence[StageUse]) -> str:
+def what_to_lower(stages: Sequence[StageUse]) -> str:
     """Which stage holds most, and what makes it smaller."""
     most = largest(stages)
     if most is None or most.measured_bytes is None:

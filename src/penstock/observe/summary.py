@@ -1,120 +1,100 @@
 """What a command prints at its end."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.config.sizes import format_size
-from penstock.observe.memory_use import StageUse, advice, use_lines
-from penstock.observe.numbers import counted, numbers
+from penstock.observe.memory_use import use_lines, what_to_lower
 from penstock.runtime.memory import MemoryReport
 
 if TYPE_CHECKING:
-    from penstock.run.check import CheckResult
-    from penstock.run.demo import DemoResult
     from penstock.run.evaluate import EvaluationResult
-    from penstock.run.plan import PlanResult
     from penstock.run.predict import PredictionResult
     from penstock.run.train import TrainResult
 
-
-def demo_summary(result: "DemoResult") -> str:
-    """A run, and its AUC beside the best attainable one."""
-    auc = result.trained.metrics["auc"]
-    best = f"{auc:.4f}, where {result.attainable_auc:.4f} is the best that any model can reach on these rows"
-    return aligned([("test AUC", best), *training_lines(result.trained)])
+Lines = list[tuple[str, str]]
 
 
-def training_summary(result: "TrainResult") -> str:
-    """Steps, quality, memory and place of a run."""
-    return aligned(training_lines(result))
+def numbers(values: Mapping[str, float], remarks: Mapping[str, str]) -> str:
+    """Names and values on one line; behind a value what there is to say about it."""
+    notes = {name: f" ({remark})" for name, remark in remarks.items()}
+    return "  ".join(f"{name} {number(value)}{notes.get(name, '')}" for name, value in values.items())
 
 
-def training_lines(result: "TrainResult") -> list[tuple[str, str]]:
-    """The same, line by line."""
+def number(value: float) -> str:
+    """Four digits, or the word for what has no value."""
+    return "undefined" if math.isnan(value) else f"{value:.4f}"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """1 file, 2 files."""
+    return f"{count:,} " + (noun if count == 1 else plural or f"{noun}s")
+
+
+def training_summary(result: "TrainResult", attainable_auc: float | None = None) -> str:
+    """Steps, quality, memory and folder of a run; of the demonstration also the AUC that no model can pass."""
     steps, epochs = counted(result.steps, "step"), counted(result.epochs, "epoch")
-    lines = [
-        ("trained", ", ".join([steps, epochs, counted(result.rows, "row")])),
-        *bad_rows_lines(result),
-        *early_end_lines(result),
-        *speed_lines(result),
-        *([("advice", result.advice)] if result.advice is not None else []),
-        ("eval", evaluation_line(result)),
-        ("memory", memory_line(result.memory)),
-        *stage_lines(result.stages),
-        ("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"),
-        *([("report", str(result.report))] if result.report is not None else []),
-    ]
-    if result.shuffle:
-        lines.insert(2, ("shuffle", shuffle_line(result.shuffle)))
+    lines: Lines = [("trained", ", ".join([steps, epochs, counted(result.rows, "row")]))]
+    lines += [*bad_rows_lines(result), *_early_end_lines(result)]
+    if result.trained_rows and result.seconds:  # not where a run had come to its end before
+        rate = result.trained_rows / result.seconds
+        timed = f"over {result.seconds:.1f} s, evaluation and saving included"
+        lines.append(("speed", f"{rate:,.0f} rows/s {timed}"))
+    if result.advice is not None:
+        lines.append(("advice", result.advice))
+    evaluation = "nothing was evaluated"
+    if result.evaluated_step is not None:
+        of_step = "" if result.evaluated_step == result.steps else f"of step {result.evaluated_step:,}: "
+        evaluation = of_step + numbers({**result.losses, **result.metrics}, result.remarks)
+    lines.append(("eval", evaluation))
     if result.best_step is not None and result.best_step not in (result.steps, result.restored_step):
-        at = [name for name, _ in lines].index("eval") + 1
-        lines.insert(
-            at, ("best", f"step-{result.best_step}; eval and predict take it with --checkpoint_path best")
-        )
+        best = f"step-{result.best_step}; eval and predict take it with --checkpoint_path best"
+        lines.append(("best", best))
+    lines.append(("memory", memory_line(result.memory)))
+    table = use_lines(result.stages)
+    lines += [("by stage", table[0]), *(("", line) for line in [*table[1:], what_to_lower(result.stages)])]
+    lines.append(("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"))
+    if result.report is not None:
+        lines.append(("report", str(result.report)))
     if result.exit_code:
         lines.append(("stopped", "by a signal; saved. Go on with --continue_train"))
-    return lines
+    if result.shuffle:
+        mixed = f"{result.shuffle['block_coverage']:.0%} of the blocks that an ideal shuffle would"
+        if "label_autocorrelation" in result.shuffle:
+            mixed += f"; neighbouring labels correlate by {result.shuffle['label_autocorrelation']:.3f}"
+        lines.insert(2, ("shuffle", f"a batch draws on {mixed}"))
+    if attainable_auc is not None:
+        best = f"where {attainable_auc:.4f} is the best that any model can reach on these rows"
+        lines.insert(0, ("test AUC", f"{result.metrics['auc']:.4f}, {best}"))
+    return aligned(lines)
 
 
-def speed_lines(result: "TrainResult") -> list[tuple[str, str]]:
-    """How fast rows were trained; nothing where a run had come to its end before."""
-    if not result.trained_rows or not result.seconds:
-        return []
-    rate = result.trained_rows / result.seconds
-    return [("speed", f"{rate:,.0f} rows/s over {result.seconds:.1f} s, evaluation and saving included")]
-
-
-def early_end_lines(result: "TrainResult") -> list[tuple[str, str]]:
+def _early_end_lines(result: "TrainResult") -> Lines:
     """Batches that were skipped, and why a run ended before its time; nothing where neither happened."""
     lines = []
     if result.skipped_batches:
-        where = result.model_dir / "nonfinite"
-        lines.append(("skipped", f"{batches(result.skipped_batches)} whose loss was not finite; see {where}"))
+        skipped, where = counted(result.skipped_batches, "batch", "batches"), result.model_dir / "nonfinite"
+        lines.append(("skipped", f"{skipped} whose loss was not finite; see {where}"))
     if result.overflowed_batches:
-        lines.append(
-            ("passed over", f"{batches(result.overflowed_batches)} with gradients too large for FP16")
-        )
+        overflowed = counted(result.overflowed_batches, "batch", "batches")
+        lines.append(("passed over", f"{overflowed} with gradients too large for FP16"))
     if result.stopped_because:
         lines.append(("stopped", result.stopped_because))
     if result.restored_step is not None:
-        lines.append(("restored", restored_line(result.restored_step, result.stopped_because)))
+        why = "which eval and predict take"
+        if not result.stopped_because:
+            why = "the best one, after a run to its end; eval and predict take it"
+        lines.append(("restored", f"step-{result.restored_step}, {why}"))
     return lines
 
 
-def batches(count: int) -> str:
-    """How many there are, in words."""
-    return "1 batch" if count == 1 else f"{count:,} batches"
-
-
-def restored_line(step: int, stopped_because: str | None) -> str:
-    """Which step a run went back to, and that it had not stopped for it where that is so."""
-    if stopped_because:
-        return f"step-{step}, which eval and predict take"
-    return f"step-{step}, the best one, after a run to its end; eval and predict take it"
-
-
-def bad_rows_lines(result: "TrainResult | EvaluationResult") -> list[tuple[str, str]]:
+def bad_rows_lines(result: "TrainResult | EvaluationResult") -> Lines:
     """How many rows were left out, and where they are; nothing where every row was used."""
     if not result.num_bad_rows:
         return []
     left_out = f"{counted(result.num_bad_rows, 'row')} left out as unusable"
     return [("bad rows", left_out if result.bad_rows is None else f"{left_out}; see {result.bad_rows}")]
-
-
-def shuffle_line(score: Mapping[str, float]) -> str:
-    """How well rows were mixed, against an ideal shuffle."""
-    line = f"a batch draws on {score['block_coverage']:.0%} of the blocks that an ideal shuffle would"
-    if "label_autocorrelation" in score:
-        line += f"; neighbouring labels correlate by {score['label_autocorrelation']:.3f}"
-    return line
-
-
-def evaluation_line(result: "TrainResult") -> str:
-    """The last evaluation, and of which step it is, where that is not the last."""
-    if result.evaluated_step is None:
-        return "nothing was evaluated"
-    of_step = "" if result.evaluated_step == result.steps else f"of step {result.evaluated_step:,}: "
-    return of_step + numbers({**result.losses, **result.metrics}, result.remarks)
 
 
 def evaluation_summary(result: "EvaluationResult") -> str:
@@ -143,20 +123,6 @@ def prediction_summary(result: "PredictionResult") -> str:
     )
 
 
-def check_summary(result: "CheckResult") -> str:
-    """What a run would be."""
-    planned = ", ".join(f"{name} {format_size(size)}" for name, size in result.planned_bytes.items())
-    return aligned(
-        [
-            ("data", f"{counted(result.num_files, 'file')}, {counted(result.num_columns, 'column')} read"),
-            ("model", f"{result.num_parameters:,} parameters"),
-            ("first batch", f"{result.first_rows:,} rows, loss {result.first_loss:.4f}"),
-            ("memory", f"limit {format_size(result.limit_bytes)}; planned: {planned}"),
-            ("check", "all good; nothing was written"),
-        ]
-    )
-
-
 def memory_line(memory: MemoryReport) -> str:
     """Peak against limit, and what was there before anything was done."""
     return (
@@ -165,33 +131,7 @@ def memory_line(memory: MemoryReport) -> str:
     )
 
 
-def stage_lines(stages: Sequence[StageUse]) -> list[tuple[str, str]]:
-    """A table of the stages, and what to lower."""
-    table = [("", line) for line in use_lines(stages)]
-    return [("by stage", table[0][1]), *table[1:], ("", advice(stages))]
-
-
-def plan_summary(result: "PlanResult") -> str:
-    """What a run will hold."""
-    batches = "cut by cost" if result.batches_per_epoch is None else f"{result.batches_per_epoch:,} an epoch"
-    data = (
-        f"{counted(result.num_rows, 'row')} of about {result.row_bytes:,} bytes, in "
-        f"{counted(result.num_files, 'file')} and {counted(result.num_blocks, 'block')}"
-    )
-    shuffled = f"in windows of {result.shuffle_rows:,} rows" if result.shuffle_rows else "no"
-    return aligned(
-        [
-            ("data", data),
-            ("batches", batches),
-            ("shuffle", shuffled),
-            ("workers", result.num_workers),
-            ("limit", format_size(result.limit_bytes)),
-            *[("" if index else "plan", line) for index, line in enumerate(use_lines(result.stages))],
-        ]
-    )
-
-
-def aligned(lines: list[tuple[str, str]]) -> str:
+def aligned(lines: Lines) -> str:
     """Names in one column, what they say in the next."""
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name.ljust(width)}  {text}".rstrip() for name, text in lines)

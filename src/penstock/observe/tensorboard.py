@@ -5,120 +5,23 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from penstock.runtime.crc32c import masked_crc32c
+from penstock.training.events import Evaluated, Event, Logged, Step
 from penstock.training.sections import TrainConfig
 
-NUM_BUCKETS = 30
-_VARINT, _DOUBLE, _BYTES, _FLOAT = 0, 1, 2, 5
-_SESSION_START = 1
-
-
-class EventFile:
-    """One file of a folder; later files of the folder follow earlier ones in the order of their names."""
-
-    def __init__(self, folder: Path, first_step: int = 0) -> None:
-        """`first_step` is the first that this file tells of: earlier files count only below it."""
-        folder.mkdir(parents=True, exist_ok=True)
-        seconds, nanoseconds = divmod(time.time_ns(), 10**9)
-        name = f"events.out.tfevents.{seconds:010d}.{nanoseconds:09d}.{socket.gethostname()}"
-        self._file = (folder / name).open("xb")
-        self._write(_text(3, "brain.Event:2"), 0)
-        self._write(_message(7, _integer(1, _SESSION_START)), first_step)
-
-    def scalars(self, values: Mapping[str, float], step: int) -> None:
-        """One number under each tag."""
-        tagged = [_message(1, _text(1, tag) + _float(2, value)) for tag, value in values.items()]
-        self._write(_message(5, b"".join(tagged)), step)
-
-    def histogram(self, tag: str, values: NDArray[Any], step: int) -> None:
-        """How values are distributed; those that are not finite are left out."""
-        self._write(_message(5, _message(1, _text(1, tag) + _message(5, _histogram(values)))), step)
-
-    def flush(self) -> None:
-        """Let readers see what was written."""
-        self._file.flush()
-
-    def close(self) -> None:
-        """End the file."""
-        self._file.close()
-
-    def _write(self, content: bytes, step: int) -> None:
-        event = _double(1, time.time()) + _integer(2, step) + content
-        length = struct.pack("<Q", len(event))
-        self._file.write(b"".join((length, _checksum(length), event, _checksum(event))))
-
-
-def _histogram(values: NDArray[Any]) -> bytes:
-    known = np.asarray(values, np.float64).ravel()
-    known = known[np.isfinite(known)]
-    if not len(known):
-        known = np.zeros(1)
-    counts, edges = np.histogram(known, NUM_BUCKETS)
-    return b"".join(
-        (
-            _double(1, known.min()),
-            _double(2, known.max()),
-            _double(3, len(known)),
-            _double(4, known.sum()),
-            _double(5, float(known @ known)),
-            _bytes(6, edges[1:].astype("<f8").tobytes()),
-            _bytes(7, counts.astype("<f8").tobytes()),
-        )
-    )
-
-
-def _checksum(data: bytes) -> bytes:
-    return struct.pack("<I", int(masked_crc32c(np.frombuffer(data, np.uint8), 0, len(data))))
-
-
-def _varint(value: int) -> bytes:
-    digits = bytearray()
-    while value > 0x7F:
-        digits.append(value & 0x7F | 0x80)
-        value >>= 7
-    digits.append(value)
-    return bytes(digits)
-
-
-def _key(field: int, kind: int) -> bytes:
-    return _varint(field << 3 | kind)
-
-
-def _integer(field: int, value: int) -> bytes:
-    return _key(field, _VARINT) + _varint(value)
-
-
-def _double(field: int, value: float) -> bytes:
-    return _key(field, _DOUBLE) + struct.pack("<d", value)
-
-
-def _float(field: int, value: float) -> bytes:
-    return _key(field, _FLOAT) + struct.pack("<f", value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return _key(field, _BYTES) + _varint(len(value)) + value
-
-
-def _text(field: int, value: str) -> bytes:
-    return _bytes(field, value.encode())
-
-
-_message = _bytes
-"""A message within a message is its bytes."""
-
-
 FOLDER = "tensorboard"
-MOST_VALUES = 1 << 16
+NUM_BUCKETS = 30
+MAX_VALUES = 1 << 16
 """Of one parameter in a histogram, evenly spaced: a copy of a whole table is not in the plan of memory."""
-HISTOGRAMS = ("parameter", "gradient")
 TAGS = {
     "loss": "loss/total",
     "loss_scale": "loss/scale",
@@ -131,65 +34,65 @@ TAGS = {
     "read_bytes_per_second": "speed/read_bytes_per_second",
 }
 """Numbers of the log that are no metrics."""
+_SESSION_START = 1
 
 _logger = logging.getLogger(__name__)
-Parameters = Callable[[], Mapping[str, torch.Tensor]]
 
 
 class TensorBoard:
-    """Writes the summaries of one run. Files are made with the first line in them."""
+    """Listens to a trainer inside a `with` block and writes its summaries, into files made with their first line."""
 
-    def __init__(self, folder: Path, train: TrainConfig, parameters: Parameters, first_step: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        train: TrainConfig,
+        parameters: Callable[[], Mapping[str, torch.Tensor]],
+        first_step: int,
+    ) -> None:
         """`first_step` is the first step that is still to come; `parameters` gives those of the model by name."""
         self._folder, self._parameters, self._first_step = folder, parameters, first_step
         self._kinds = frozenset(train.tensorboard_summaries)
         self._histogram_steps = train.histogram_steps
-        self._files: dict[str, EventFile] = {}
+        self._files: dict[str, BinaryIO] = {}
+        self._stack = ExitStack()
         warn_of_histograms(train)
 
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        """The numbers of a line of the log; those that are neither loss, rate nor speed are metrics of the training."""
-        chosen = {name: value for name, value in numbers.items() if self._wanted(name)}
-        scalars = {tag_of(name): value for name, value in chosen.items()}
-        self._write("train", step, scalars | self._gradient_norms())
+    def __enter__(self) -> Self:
+        return self
 
-    def after_step(self, step: int) -> None:
-        """Histograms, when it is their turn."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Step():
+                self._histograms(event.progress.step)
+            case Logged():
+                scalars = {}
+                for name, value in event.values.items():
+                    kind = name.partition("/")[0]
+                    if kind in self._kinds or kind not in ("loss", "learning_rate"):
+                        scalars[name if kind == "learning_rate" else TAGS.get(name, f"metric/{name}")] = value
+                self._scalars("train", event.progress.step, scalars | self._gradient_norms())
+            case Evaluated(is_recalled=False):
+                losses, metrics = event.evaluation.losses, event.evaluation.metrics
+                scalars = {f"metric/{name}": value for name, value in metrics.items()}
+                if "loss" in self._kinds:
+                    scalars |= {f"loss/{name}": value for name, value in losses.items()}
+                    scalars["loss/total"] = sum(losses.values())
+                self._scalars("eval", event.step, scalars)
+
+    def _histograms(self, step: int) -> None:
         if not self._histogram_steps or step % self._histogram_steps:
             return
         for name, parameter in self._parameters().items():
-            if "parameter" in self._kinds:
-                self._file("train").histogram(f"parameter/{name}", sampled(parameter), step)
-            if "gradient" in self._kinds and parameter.grad is not None:
-                self._file("train").histogram(f"gradient/{name}", sampled(parameter.grad), step)
-
-    def evaluation(self, step: int, losses: Mapping[str, float], metrics: Mapping[str, float]) -> None:
-        """Losses, when they are asked for, and metrics of held-out rows."""
-        scalars = {f"metric/{name}": value for name, value in metrics.items()}
-        if "loss" in self._kinds:
-            scalars |= {f"loss/{name}": value for name, value in losses.items()}
-            scalars["loss/total"] = sum(losses.values())
-        self._write("eval", step, scalars)
-
-    def close(self) -> None:
-        """End the files."""
-        for file in self._files.values():
-            file.close()
-
-    def _wanted(self, name: str) -> bool:
-        kind = name.partition("/")[0]
-        return kind not in ("loss", "learning_rate") or kind in self._kinds
-
-    def _write(self, part: str, step: int, scalars: Mapping[str, float]) -> None:
-        known = {tag: value for tag, value in scalars.items() if np.isfinite(value)}
-        if known:
-            self._file(part).scalars(known, step)
-            self._file(part).flush()
-
-    def _file(self, part: str) -> EventFile:
-        if part not in self._files:
-            self._files[part] = EventFile(self._folder / FOLDER / part, self._first_step)
-        return self._files[part]
+            found = {"parameter": parameter, "gradient": parameter.grad}
+            for kind, values in found.items():
+                if kind in self._kinds and values is not None:
+                    histogram = _field(1, f"{kind}/{name}") + _field(5, _histogram(sampled(values)))
+                    self._write("train", step, _field(5, _field(1, histogram)))
 
     def _gradient_norms(self) -> dict[str, float]:
         if not self._kinds & {"gradient_norm", "global_gradient_norm"}:
@@ -206,17 +109,35 @@ class TensorBoard:
             found["global_gradient_norm"] = float(np.linalg.norm(list(norms.values())))
         return found
 
+    def _scalars(self, part: str, step: int, scalars: Mapping[str, float]) -> None:
+        values = [
+            _field(1, _field(1, tag) + _field(2, float(value), single=True))
+            for tag, value in scalars.items()
+            if np.isfinite(value)
+        ]
+        if values:
+            self._write(part, step, _field(5, b"".join(values)))
+            self._files[part].flush()  # for those who look while the run goes on
 
-def open_tensorboard(
-    folder: Path, train: TrainConfig, parameters: Parameters, first_step: int
-) -> TensorBoard | None:
-    """The summaries of a run that wants them."""
-    return TensorBoard(folder, train, parameters, first_step) if train.use_tensorboard else None
+    def _write(self, part: str, step: int, content: bytes) -> None:
+        """Into the file of a part; later files of a folder follow earlier ones in the order of their names."""
+        if part not in self._files:
+            folder = self._folder / FOLDER / part
+            folder.mkdir(parents=True, exist_ok=True)
+            seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+            name = f"events.out.tfevents.{seconds:010d}.{nanoseconds:09d}.{socket.gethostname()}"
+            self._files[part] = self._stack.enter_context((folder / name).open("xb"))
+            self._write(part, 0, _field(3, "brain.Event:2"))
+            # From the first step of this file on, earlier files do not count.
+            self._write(part, self._first_step, _field(7, _field(1, _SESSION_START)))
+        event = _field(1, time.time()) + _field(2, step) + content
+        length = struct.pack("<Q", len(event))
+        self._files[part].write(b"".join((length, _checksum(length), event, _checksum(event))))
 
 
 def warn_of_histograms(train: TrainConfig) -> None:
     """Say which summaries are asked for and would never be written."""
-    unseen = [kind for kind in HISTOGRAMS if kind in train.tensorboard_summaries]
+    unseen = [kind for kind in ("parameter", "gradient") if kind in train.tensorboard_summaries]
     if unseen and train.use_tensorboard and not train.histogram_steps:
         _logger.warning(
             "train_config.tensorboard_summaries: %s %s never written; set train_config.histogram_steps",
@@ -225,14 +146,48 @@ def warn_of_histograms(train: TrainConfig) -> None:
         )
 
 
-def tag_of(name: str) -> str:
-    """Where TensorBoard shows a number of the log."""
-    return name if name.startswith("learning_rate/") else TAGS.get(name, f"metric/{name}")
-
-
 def sampled(values: torch.Tensor) -> NDArray[Any]:
     """Values for a histogram: all of them, or as many as are enough for one, evenly spaced."""
     flat = values.detach().reshape(-1)
-    stride = -(-flat.numel() // MOST_VALUES) or 1
+    stride = -(-flat.numel() // MAX_VALUES) or 1
     found: NDArray[Any] = flat[::stride].float().cpu().numpy()
     return found
+
+
+def _histogram(values: NDArray[Any]) -> bytes:
+    """How values are distributed; those that are not finite are left out."""
+    known = values.astype(np.float64)
+    known = known[np.isfinite(known)]
+    if not len(known):
+        known = np.zeros(1)
+    counts, edges = np.histogram(known, NUM_BUCKETS)
+    facts = (known.min(), known.max(), float(len(known)), known.sum(), known @ known)
+    fields = [_field(number, float(fact)) for number, fact in enumerate(facts, start=1)]
+    fields += [_field(6, edges[1:].astype("<f8").tobytes()), _field(7, counts.astype("<f8").tobytes())]
+    return b"".join(fields)
+
+
+def _field(number: int, value: str | bytes | float, *, single: bool = False) -> bytes:
+    """A field of a protobuf message; its type on the wire follows from that of the value."""
+    match value:
+        case float():
+            kind, data = (5, struct.pack("<f", value)) if single else (1, struct.pack("<d", value))
+        case int():
+            kind, data = 0, _varint(value)
+        case str():
+            return _field(number, value.encode())
+        case _:
+            kind, data = 2, _varint(len(value)) + value
+    return _varint(number << 3 | kind) + data
+
+
+def _varint(value: int) -> bytes:
+    digits = bytearray()
+    while value > 0x7F:
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*digits, value])
+
+
+def _checksum(data: bytes) -> bytes:
+    return struct.pack("<I", int(masked_crc32c(np.frombuffer(data, np.uint8), 0, len(data))))

@@ -3,9 +3,9 @@
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torchrec.optim.fused import FusedOptimizer
@@ -14,7 +14,7 @@ from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizer, KeyedOptimiz
 from penstock.config.errors import ConfigError, Problem
 from penstock.config.registry import make_part
 from penstock.optim.schedules import Schedule, build_schedule
-from penstock.optim.sections import CustomOptimizer, DenseOptimizer, DenseOptimizerOptions, PartOptimizer
+from penstock.optim.sections import CustomOptimizer, DenseOptimizer, DenseOptimizerOptions
 from penstock.optim.sections.schedules import refuse_unusable_rate
 
 Scheduled = tuple[KeyedOptimizer, Schedule]
@@ -44,30 +44,33 @@ def dense_optimizers(
 ) -> dict[str, Scheduled]:
     """The optimizers of these parameters with their schedules: `dense`, and `dense_part_0`, ... for the parts.
 
-    Each saves its state by parameter name. One that is left without parameters is left out.
+    Each saves its state by parameter name. A parameter belongs to the first part whose pattern matches its whole name.
+    Parts that take nothing would change nothing: an error, all of them at once.
     """
-    rest, parts = split_by_part(section.part_optimizers, dict(named_parameters), f"{_PATH}.part_optimizers")
-    places = [(_PATH, "dense", section, rest)] + [
-        (f"{_PATH}.part_optimizers[{index}]", f"dense_part_{index}", part, parameters)
-        for index, (part, parameters) in enumerate(zip(section.part_optimizers, parts, strict=True))
+    named, parts = dict(named_parameters), section.part_optimizers
+    taken: list[dict[str, torch.nn.Parameter]] = [{} for _ in [*parts, section]]
+    for name, parameter in named.items():
+        owner = next((i for i, part in enumerate(parts) if re.fullmatch(part.regex_pattern, name)), -1)
+        taken[owner][name] = parameter
+    problems = [
+        Problem(f"{_PATH}.part_optimizers[{i}].regex_pattern", _why_empty(part.regex_pattern, named))
+        for i, part in enumerate(parts)
+        if not taken[i]
     ]
-    return {
-        name: (_optimizer(options, parameters, path), build_schedule(options))
-        for path, name, options, parameters in places
-        if parameters
-    }
+    if problems:
+        raise ConfigError(problems)
+    scheduled = (
+        {"dense": (_optimizer(section, taken[-1], _PATH), build_schedule(section))} if taken[-1] else {}
+    )
+    for i, part in enumerate(parts):
+        optimizer = _optimizer(part, taken[i], f"{_PATH}.part_optimizers[{i}]")
+        scheduled[f"dense_part_{i}"] = (optimizer, build_schedule(part))
+    return scheduled
 
 
 def combined(scheduled: Mapping[str, Scheduled]) -> KeyedOptimizer:
     """One optimizer for all of them, which steps, saves and restores them by parameter name."""
     return CombinedOptimizer([optimizer for optimizer, _ in scheduled.values()])
-
-
-def dense_optimizer(
-    section: DenseOptimizer, named_parameters: Iterable[tuple[str, torch.nn.Parameter]]
-) -> KeyedOptimizer:
-    """The optimizer that the run file chose, parts included; its state is saved by parameter name."""
-    return combined(dense_optimizers(section, named_parameters))
 
 
 def _optimizer(
@@ -88,53 +91,18 @@ def _optimizer(
         raise ConfigError.at(f"{path}.{name}", str(error)) from error
 
 
-T = TypeVar("T")
-
-
-def split_by_part(
-    parts: Sequence[PartOptimizer], named: Mapping[str, T], path: str
-) -> tuple[dict[str, T], list[dict[str, T]]]:
-    """What no part takes, and what each takes: the first whose pattern matches the whole name.
-
-    A part that takes nothing would change nothing: an error, all such parts at once.
-    """
-    rest: dict[str, T] = {}
-    taken: list[dict[str, T]] = [{} for _ in parts]
-    for name, value in named.items():
-        owner = next((i for i, part in enumerate(parts) if re.fullmatch(part.regex_pattern, name)), None)
-        (rest if owner is None else taken[owner])[name] = value
-    problems = [
-        Problem(f"{path}[{index}].regex_pattern", _why_empty(parts, index, named))
-        for index, mine in enumerate(taken)
-        if not mine
-    ]
-    if problems:
-        raise ConfigError(problems)
-    return rest, taken
-
-
-def _why_empty(parts: Sequence[PartOptimizer], index: int, named: Mapping[str, object]) -> str:
-    pattern = parts[index].regex_pattern
+def _why_empty(pattern: str, named: Mapping[str, object]) -> str:
     matching = [name for name in named if re.fullmatch(pattern, name)]
     if matching:
         return f"'{pattern}' matches only what earlier parts have taken, such as {matching[0]}; put it before them"
     inside = [name for name in named if re.search(pattern, name)]
     if inside:
-        whole = f"it must match the whole name: use '{_widened(pattern)}'"
-        return f"'{pattern}' matches only a piece of {inside[0]}; {whole}"
+        core = pattern.removeprefix("^").removesuffix("$").removeprefix(".*").removesuffix(".*")
+        wide = f".*({core}).*" if "|" in core else f".*{core}.*"
+        return f"'{pattern}' matches only a piece of {inside[0]}; it must match the whole name: use '{wide}'"
     near = difflib.get_close_matches(re.sub(r"[^\w.]", "", pattern), named, n=3, cutoff=0.0)
     tables = "; embedding tables follow sparse_optimizer" if "emb" in pattern else ""
     return f"'{pattern}' matches no parameter; near names: {', '.join(near) or 'none'}{tables}"
-
-
-def _widened(pattern: str) -> str:
-    """The pattern with anything before and behind it, where it does not say so itself."""
-    anything = ".*"
-    pattern = pattern.removeprefix("^").removesuffix("$")
-    pattern = f"({pattern})" if "|" in pattern else pattern
-    before = "" if pattern.startswith(anything) else anything
-    behind = "" if pattern.endswith(anything) else anything
-    return f"{before}{pattern}{behind}"
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, value: float) -> None:

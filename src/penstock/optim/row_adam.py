@@ -73,7 +73,10 @@ class Lookup:
             column += width
             found.setdefault(table, []).append((self.ids[values], spread))
         for table, pieces in found.items():
-            yield table, *_summed(torch.cat([ids for ids, _ in pieces]), torch.cat([g for _, g in pieces]))
+            gradients = torch.cat([of_ids for _, of_ids in pieces])
+            rows, indices = torch.unique(torch.cat([ids for ids, _ in pieces]), return_inverse=True)
+            sums = gradients.new_zeros(rows.numel(), gradients.shape[1])
+            yield table, rows, sums.index_add_(0, indices, gradients)
 
     def _spread(self, gradient: torch.Tensor, lengths_B: torch.Tensor, values: slice) -> torch.Tensor:
         """From the gradient of each bag to that of each of its values."""
@@ -83,43 +86,33 @@ class Lookup:
         return spread if self.weights is None else spread * self.weights[values].unsqueeze(1)
 
 
-def _summed(ids: torch.Tensor, gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Distinct ids, and the sum of the gradients of each."""
-    rows, place = torch.unique(ids, return_inverse=True)
-    sums = gradients.new_zeros(rows.numel(), gradients.shape[1])
-    return rows, sums.index_add_(0, place, gradients)
+STATE = ("exp_avg", "exp_avg_sq", "step")
+"""Running mean of the gradient, of its square, and how often the table was looked up in training."""
 
 
-def zeros_beside(table: ShardedTensor) -> ShardedTensor:
-    """A zero for each number of a table, on the rank that holds the number."""
-    return _sharded_zeros(table, list(table.metadata().shards_metadata), table.metadata().size, torch.float32)
-
-
-def counter_of(table: ShardedTensor) -> ShardedTensor:
-    """One whole number for each shard of a table, on the rank of that shard."""
-    shards = table.metadata().shards_metadata
-    places = [ShardMetadata([index], [1], shard.placement) for index, shard in enumerate(shards)]
-    return _sharded_zeros(table, places, torch.Size([len(shards)]), torch.int64)
-
-
-def local_part(tensor: ShardedTensor) -> torch.Tensor:
-    """The one shard on this rank, apart from the autograd history of the kernel that owns it."""
-    [shard] = tensor.local_shards()
-    return shard.tensor.data
+def _fresh_state(table: ShardedTensor) -> dict[str, ShardedTensor]:
+    """Sharded as the table is: moments for each of its numbers, and one count for each of its shards."""
+    shards, size = list(table.metadata().shards_metadata), table.metadata().size
+    counts = [ShardMetadata([index], [1], shard.placement) for index, shard in enumerate(shards)]
+    return {
+        "exp_avg": _sharded_zeros(table, shards, size, torch.float32),
+        "exp_avg_sq": _sharded_zeros(table, shards, size, torch.float32),
+        "step": _sharded_zeros(table, counts, torch.Size([len(shards)]), torch.int64),
+    }
 
 
 def _sharded_zeros(
-    table: ShardedTensor, places: list[ShardMetadata], size: torch.Size, dtype: torch.dtype
+    table: ShardedTensor, shards: list[ShardMetadata], size: torch.Size, dtype: torch.dtype
 ) -> ShardedTensor:
     held = {tuple(shard.metadata.shard_offsets): shard.tensor.device for shard in table.local_shards()}
     local = [
-        Shard(torch.zeros(place.shard_sizes, dtype=dtype, device=held[tuple(beside.shard_offsets)]), place)
-        for place, beside in zip(places, table.metadata().shards_metadata, strict=True)
+        Shard(torch.zeros(shard.shard_sizes, dtype=dtype, device=held[tuple(beside.shard_offsets)]), shard)
+        for shard, beside in zip(shards, table.metadata().shards_metadata, strict=True)
         if tuple(beside.shard_offsets) in held
     ]
     return ShardedTensor._init_from_local_shards_and_global_metadata(
         local,
-        ShardedTensorMetadata(places, size, TensorProperties(dtype=dtype)),
+        ShardedTensorMetadata(shards, size, TensorProperties(dtype=dtype)),
         process_group=table._process_group,
     )
 
@@ -165,20 +158,15 @@ class RowAdam(FusedOptimizer):
     def follow(self, kernel: SplitTableBatchedEmbeddingBagsCodegen, table_names: list[str]) -> None:
         """Update rows whenever the backward pass reaches a lookup of this kernel."""
         names = [self._names.get(table) for table in table_names]
-        kernel.register_forward_hook(partial(self._after_lookup, names), with_kwargs=True)
 
-    def _after_lookup(
-        self,
-        names: list[str | None],
-        kernel: SplitTableBatchedEmbeddingBagsCodegen,
-        _args: tuple[Any, ...],
-        asked: dict[str, Any],
-        embedded: torch.Tensor,
-    ) -> None:
-        if embedded.requires_grad:
-            embedded.register_hook(  # type: ignore[no-untyped-call]
-                partial(self._update, names, Lookup.of(kernel, **asked))
-            )
+        def after_lookup(
+            _kernel: nn.Module, _args: tuple[Any, ...], asked: dict[str, Any], embedded: torch.Tensor
+        ) -> None:
+            if embedded.requires_grad:
+                update = partial(self._update, names, Lookup.of(kernel, **asked))
+                embedded.register_hook(update)  # type: ignore[no-untyped-call]
+
+        kernel.register_forward_hook(after_lookup, with_kwargs=True)
 
     @torch.no_grad()
     def _update(self, names: list[str | None], lookup: Lookup, gradient: torch.Tensor) -> None:
@@ -192,8 +180,10 @@ class RowAdam(FusedOptimizer):
 
     def _move(self, table: ShardedTensor, rows: torch.Tensor, gradient: torch.Tensor) -> None:
         settings, [group] = self._settings, self.param_groups
+        # The one shard of each on this rank, apart from the autograd history of the kernel that owns it.
         weights, mean, square, step = (
-            local_part(tensor) for tensor in (table, *(self.state[table][key] for key in STATE))
+            tensor.local_shards()[0].tensor.data
+            for tensor in (table, *(self.state[table][key] for key in STATE))
         )
         step += 1
         count = int(step)
@@ -208,23 +198,15 @@ class RowAdam(FusedOptimizer):
         weights[rows] = old - group["lr"] * direction.add_(old, alpha=settings.weight_decay)
 
 
-STATE = ("exp_avg", "exp_avg_sq", "step")
-"""Running mean of the gradient, of its square, and how often the table was looked up in training."""
-
-
 def use_row_adam(
     model: DistributedModelParallel, trainable: Collection[str], settings: RowAdamSettings
 ) -> None:
     """Let Adam move the tables with these parameter names in a model whose kernels stand still.
 
-    It takes the place of the model's fused optimizer, so that whoever sets rates, saves and restores finds it there.
+    It replaces the model's fused optimizer, so that whoever sets rates, saves and restores finds it there.
     """
     tables = {name: table for name, table in model.fused_optimizer.params.items() if name in trainable}
     adam = RowAdam(tables, settings)
     for kernel, table_names in table_kernels(model):
         adam.follow(kernel, table_names)
     model._optim = CombinedOptimizer([adam])
-
-
-def _fresh_state(table: ShardedTensor) -> dict[str, ShardedTensor]:
-    return {"exp_avg": zeros_beside(table), "exp_avg_sq": zeros_beside(table), "step": counter_of(table)}

@@ -6,7 +6,7 @@ None but reduce-on-plateau has a state: a resumed run asks for the rate of its s
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,11 +30,6 @@ from penstock.optim.sections.schedules import (
 
 Formula = Callable[[float, int], float]
 """From the base rate and the number of completed steps (or epochs) to a rate."""
-
-
-def constant(_section: ConstantLR) -> Formula:
-    """Always the base rate."""
-    return lambda base, completed: base
 
 
 def custom_formula(section: CustomLR) -> Formula:
@@ -138,14 +133,16 @@ class PlateauSchedule:
         self._num_reductions = 0
 
     def value(self, step: int, epoch: int) -> float:
-        """The rate after all that was observed, whatever the step; a base of 0 stays 0."""
         if not self.base:
             return 0.0
         return max(self.base * self._section.factor**self._num_reductions, self._section.min_learning_rate)
 
     def observe(self, value: float) -> None:
         """Take the metric of one evaluation; a value that is not a number is no improvement."""
-        if self._is_better(value):
+        gain = math.inf if self._best is None else value - self._best
+        if self._best is not None and self._section.mode is MetricMode.min:
+            gain = -gain
+        if not math.isnan(value) and gain > self._section.min_delta:
             self._best, self._num_waited = value, 0
             return
         self._num_waited += 1
@@ -153,7 +150,6 @@ class PlateauSchedule:
             self._num_reductions, self._num_waited = self._num_reductions + 1, 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Best value, evaluations since then, and reductions so far."""
         return {
             "best": self._best,
             "num_waited": self._num_waited,
@@ -171,41 +167,24 @@ class PlateauSchedule:
         self._best = state["best"]
         self._num_waited, self._num_reductions = state["num_waited"], state["num_reductions"]
 
-    def _is_better(self, value: float) -> bool:
-        if value != value:
-            return False
-        if self._best is None:
-            return True
-        gain = value - self._best if self._section.mode is MetricMode.max else self._best - value
-        return gain > self._section.min_delta
-
-
-def plateaus(schedules: Iterable[tuple[str, object]]) -> dict[str, PlateauSchedule]:
-    """Those of named schedules that want to be given evaluation metrics and have a state to save."""
-    return {name: schedule for name, schedule in schedules if isinstance(schedule, PlateauSchedule)}
-
 
 class Schedule(Protocol):
     """A learning rate over a run."""
 
     def value(self, step: int, epoch: int) -> float:
-        """The rate after so many completed steps and epochs."""
-        ...
+        """The rate after so many completed steps and epochs; a base of 0 stays 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormulaSchedule:
-    """A learning rate that depends on nothing but the place in the run."""
+    """A learning rate that depends on nothing but the steps and epochs."""
 
     base: float
-    """The rate that the optimizer's section names."""
-
     formula: Formula
     by_epoch: bool = False
     """Whether the formula counts completed epochs instead of completed steps."""
 
     def value(self, step: int, epoch: int) -> float:
-        """The rate after so many completed steps and epochs; a base of 0 stays 0."""
         return self.formula(self.base, epoch if self.by_epoch else step) if self.base else 0.0
 
 
@@ -227,20 +206,17 @@ def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int
     >>> preview_schedule({"exponential_decay_learning_rate": {"decay_size": 1, "decay_factor": 0.5}}, 0.8, 3)
     [0.8, 0.4, 0.2, 0.1]
     """
-    _require_preview(lr, steps)
+    given: tuple[object, object] = (lr, steps)  # a notebook may give anything
+    is_rate = isinstance(given[0], int | float) and math.isfinite(lr) and lr >= 0
+    if not is_rate or not isinstance(given[1], int) or steps < 0:
+        raise ConfigError(
+            f"preview_schedule: lr {lr!r}, steps {steps!r}: a rate is a number from 0 on, and steps are a whole one"
+        )
     if isinstance(section, Mapping):
         chosen = parse_section(ScheduleOptions, json.dumps(section), "json").section.chosen("learning_rate")
         section = ConstantLR() if chosen is None else chosen[1]
     schedule = schedule_of(section, lr)
     return [schedule.value(completed, completed) for completed in range(steps + 1)]
-
-
-def _require_preview(lr: object, steps: object) -> None:
-    is_rate = isinstance(lr, int | float) and math.isfinite(lr) and lr >= 0
-    if not is_rate or not isinstance(steps, int) or steps < 0:
-        raise ConfigError(
-            f"preview_schedule: lr {lr!r}, steps {steps!r}: a rate is a number from 0 on, and steps are a whole one"
-        )
 
 
 def schedule_of(section: Section, lr: float) -> Schedule:
@@ -259,7 +235,7 @@ def schedule_of(section: Section, lr: float) -> Schedule:
 
 
 FORMULAS: dict[type[Section], Callable[[Any], Formula]] = {
-    ConstantLR: constant,
+    ConstantLR: lambda section: lambda base, completed: base,
     ExponentialDecayLR: exponential_decay,
     ManualStepLR: manual_step,
     CosineAnnealingLR: cosine_annealing,

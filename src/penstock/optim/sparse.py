@@ -55,7 +55,7 @@ def attach_sparse_optimizer(tables: Iterable[torch.nn.Parameter], optimizer: Fus
         optimizer_class, settings = (
             optimizer if table.requires_grad and optimizer[0] is not RowAdam else STANDING_STILL
         )
-        # torchrec hangs its settings on the table's place in the gradient graph.
+        # torchrec hangs its settings on the table's node in the gradient graph.
         table.requires_grad_(True)
         _apply_optimizer_in_backward(optimizer_class, [table], dict(settings))
 

@@ -1,8 +1,9 @@
 """Columns of a file -> arrays: which column is what, and its numbers, without a step of Python for a value."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,33 +16,19 @@ from penstock.config.errors import DataError
 from penstock.config.nearest import hint
 from penstock.prep.inputs import natural_key
 from penstock.prep.sections import SampleSchema
-from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.columns import is_list
+from penstock.readers.stream import ROW_COLUMN
 
 Values = NDArray[Any]
 FEATURE_COLUMNS = "feature_columns"
 _SCHEMA = "preprocessing.schema"
 _KEYS = (FEATURE_COLUMNS, "label_columns", "mask_columns")
-_NOT_FILLED = (
-    "correct it, or leave the row out with a function (preprocessing.extract): only features can be filled"
-)
-_FILL = (
-    "set preprocessing.schema.fill_value to the number that stands for it, or leave the row out with a function "
-    "(preprocessing.extract)"
-)
+_LEAVE_OUT = "or leave the row out with a function (preprocessing.extract)"
+_NOT_FILLED = f"correct it, {_LEAVE_OUT}: only features can be filled"
+_FILL = f"set preprocessing.schema.fill_value to the number that stands for it, {_LEAVE_OUT}"
 _MAX_CHARACTERS = 40
 _MISSING = frozenset(pyarrow.csv.ConvertOptions().null_values or ())
 """What stands for a missing value in a CSV file, nothing at all among them."""
-
-
-class NoNumbers(DataError):
-    """A column that should be a feature holds something else."""
-
-    def __init__(self, column: str, text: str) -> None:
-        super().__init__(text)
-        self.column = column
-
-    def __reduce__(self) -> "tuple[type[NoNumbers], tuple[str, str]]":
-        return type(self), (self.column, str(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +49,6 @@ class Roles:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All that are used, each once."""
         group = () if self.group is None else (self.group,)
         grouped = (name for columns in self.feature_groups.values() for name in columns)
         return tuple(
@@ -76,33 +62,53 @@ class Roles:
         return "mask_columns" if column in self.masks.values() else FEATURE_COLUMNS
 
 
-def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None, file: str) -> Roles:
-    """What the declared schema and the names of the columns say."""
+def find_roles(
+    columns: pa.Schema,
+    declared: SampleSchema,
+    group_key: str | None,
+    file: str,
+    error_of: Callable[[str], DataError | None] | None = None,
+) -> Roles:
+    """What the declared schema and the names say; `error_of` reads a column that its type excludes from features."""
     names = [name for name in columns.names if name != ROW_COLUMN]
     if group_key is not None:
         _check_present(file, names, group_key, "preprocessing.splits.group_key names")
-    labels = _heads(
-        file, names, declared.label_columns, [*declared.labels], declared.label_prefix, "label_columns"
-    )
-    masks = _heads(
-        file, names, declared.mask_columns, [*declared.masks], declared.mask_prefix, "mask_columns"
-    )
+    heads = partial(_heads, file, names)
+    labels = heads(declared.label_columns, declared.labels, declared.label_prefix, "label_columns")
+    masks = heads(declared.mask_columns, declared.masks, declared.mask_prefix, "mask_columns")
     taken = {*labels.values(), *masks.values(), group_key}
-    groups = _feature_groups(file, names, declared)
-    grouped = [name for chosen in groups.values() for name in chosen]
+    groups: dict[str, tuple[str, ...]] = {}
+    owners: dict[str, str] = {}
+    for group, patterns in declared.feature_groups.items():
+        if isinstance(patterns, int):
+            continue
+        groups[group] = _chosen(file, names, patterns, "feature_groups")
+        for name in groups[group]:
+            if owners.setdefault(name, group) != group:
+                raise DataError(
+                    f"{file}: column '{name}' is in two groups of {_SCHEMA}.feature_groups, '{owners[name]}' and "
+                    f"'{group}'"
+                )
+    grouped = [*owners]
     if declared.feature_columns:
         chosen = _chosen(file, names, declared.feature_columns, "feature_columns")
         features = tuple(name for name in chosen if name not in grouped)
     elif declared.features_name in names:
         features = (declared.features_name,)
     else:
-        heads = (declared.label_prefix, declared.mask_prefix)  # a label is no feature though no head has it
-        others = [name for name in names if name not in {*taken, *grouped} and not name.startswith(heads)]
+        prefixes = (
+            declared.label_prefix,
+            declared.mask_prefix,
+        )  # a label is no feature though no head has it
+        others = [name for name in names if name not in {*taken, *grouped} and not name.startswith(prefixes)]
         _check_once(file, names, others)
         for name in others:
-            if not holds_numbers(kind := columns.field(name).type):
-                text = f"holds {kind}, not numbers; name the features in {_SCHEMA}.feature_columns"
-                raise NoNumbers(name, f"{file}: column '{name}' {text}")
+            if holds_numbers(kind := columns.field(name).type):
+                continue
+            text = f"holds {kind}, not numbers; name the features in {_SCHEMA}.feature_columns"
+            error = DataError(f"{file}: column '{name}' {text}") if error_of is None else error_of(name)
+            if error is not None:
+                raise error
         if not others and not grouped:
             raise DataError(f"{file}: no column is left for features; name them in {_SCHEMA}.feature_columns")
         features = tuple(others)
@@ -117,25 +123,8 @@ def find_roles(columns: pa.Schema, declared: SampleSchema, group_key: str | None
     return roles
 
 
-def _feature_groups(file: str, names: Sequence[str], declared: SampleSchema) -> dict[str, tuple[str, ...]]:
-    """The columns of the groups that name columns; each belongs to one."""
-    found: dict[str, tuple[str, ...]] = {}
-    owners: dict[str, str] = {}
-    for group, patterns in declared.feature_groups.items():
-        if isinstance(patterns, int):
-            continue
-        found[group] = _chosen(file, names, patterns, "feature_groups")
-        for name in found[group]:
-            if owners.setdefault(name, group) != group:
-                raise DataError(
-                    f"{file}: column '{name}' is in two groups of {_SCHEMA}.feature_groups, '{owners[name]}' and "
-                    f"'{group}'"
-                )
-    return found
-
-
 def _heads(
-    file: str, names: Sequence[str], given: Mapping[str, str], heads: Sequence[str], prefix: str, key: str
+    file: str, names: Sequence[str], given: Mapping[str, str], heads: Iterable[str], prefix: str, key: str
 ) -> dict[str, str]:
     """The columns that the run file names; where it names none, all that begin with the prefix."""
     found = {}
@@ -194,17 +183,15 @@ def check_further(
     grouped = (columns for columns in declared.feature_groups.values() if not isinstance(columns, int))
     known = {name for columns in (declared.feature_columns, *grouped) for name in columns}
     known |= {*declared.label_columns.values(), *declared.mask_columns.values(), ROW_COLUMN}
-    for name in names:
-        key, head = _KEYS[0], ""
-        for head_key, prefix in zip(_KEYS[1:], (declared.label_prefix, declared.mask_prefix), strict=True):
-            if name.startswith(prefix):
-                key, head = head_key, f", of head '{name.removeprefix(prefix)}',"
-                break
-        if key in from_first and name not in known and name != group_key:
-            things = "heads" if head else "features"
+    kinds = zip(("", declared.label_prefix, declared.mask_prefix), _KEYS, strict=True)
+    by_prefix = sorted(kinds, reverse=True)  # the empty one fits all, and comes last
+    for name in (name for name in names if name not in known and name != group_key):
+        prefix, key = next((prefix, key) for prefix, key in by_prefix if name.startswith(prefix))
+        if key in from_first:
+            head = f", of head '{name.removeprefix(prefix)}'," if prefix else ""
             raise DataError(
-                f"{file}: column '{name}'{head} is not in the first file that has samples; name the {things} in "
-                f"{_SCHEMA}.{key}"
+                f"{file}: column '{name}'{head} is not in the first file that has samples; name the "
+                f"{'heads' if prefix else 'features'} in {_SCHEMA}.{key}"
             )
 
 
@@ -216,7 +203,7 @@ def batch_arrays(
     def numbers(name: str, is_feature: bool = False) -> Values:
         column = batch.column(name)
         if is_text(column.type):
-            error = text_in(column.to_pylist(), file, name, first_row, roles.key_of(name))
+            error = first_text(column.to_pylist(), file, name, first_row, roles.key_of(name))
             if error is not None:
                 raise error
         fill_value = declared.fill_value if is_feature else None
@@ -233,14 +220,8 @@ def batch_arrays(
     return arrays
 
 
-def _is_list(kind: Any) -> bool:
-    types = pa.types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
 def holds_numbers(kind: Any) -> bool:
-    """Whether a type is that of numbers, or of lists of them."""
-    if _is_list(kind):
+    if is_list(kind):
         return holds_numbers(kind.value_type)
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
@@ -255,16 +236,16 @@ def column_numbers(
     fill_value: float | None = None,
 ) -> Values:
     """One number for each row, or a row of them where the column holds lists; `fill_value` stands for a missing one."""
-    kind, is_list = column.type, _is_list(column.type)
+    kind, holds_lists = column.type, is_list(column.type)
     cure = _FILL if is_feature else _NOT_FILLED
-    if column.null_count and (is_list or fill_value is None):
+    if column.null_count and (holds_lists or fill_value is None):
         row = first_row + pc.index(column.is_null(), True).as_py()
-        cure = "a list cannot be filled" if is_list and is_feature else cure
+        cure = "a list cannot be filled" if holds_lists and is_feature else cure
         raise DataError.at(f"is null; {cure}", file=file, row=row, column=name)
-    values = column.flatten() if is_list else column
+    values = column.flatten() if holds_lists else column
     if not (holds_numbers(kind) or (pa.types.is_null(values.type) and fill_value is not None)):
         raise DataError.at(f"holds {kind}, not numbers", file=file, column=name)
-    if _is_list(values.type):
+    if is_list(values.type):
         raise DataError.at("holds lists of lists; give one list for a row", file=file, column=name)
     if values.null_count and fill_value is None:
         parent = pc.list_parent_indices(column)[pc.index(values.is_null(), True).as_py()].as_py()
@@ -274,7 +255,7 @@ def column_numbers(
     if values.null_count:
         values = values.cast(pa.float64(), safe=False).fill_null(fill_value)
     flat: Values = values.to_numpy(zero_copy_only=False)
-    if not is_list:
+    if not holds_lists:
         return flat
     if not len(column):
         return flat.reshape(0, kind.list_size if pa.types.is_fixed_size_list(kind) else 0)
@@ -303,7 +284,7 @@ def side_by_side(columns: Sequence[Values]) -> Values:
     return np.concatenate(parts, axis=1, dtype=np.result_type(*parts), casting="unsafe")
 
 
-def text_in(
+def first_text(
     values: Iterable[Any], file: str, column: str, first_row: int = 0, key: str = FEATURE_COLUMNS
 ) -> DataError | None:
     """The error of the first value that is no number; None where all of them are, or are missing.
@@ -334,7 +315,6 @@ def _is_number(value: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a type is that of strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

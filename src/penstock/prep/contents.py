@@ -1,10 +1,12 @@
 """What is in a batch file, a folder of batch files or a store: arrays from headers, values by a few megabytes.
 
 `contents_of` finds out which of them a path is. A block is what is read at once: some rows of arrays that lie in files
-as they are, a batch file, a row group. Whoever looks chooses blocks and rows, and `Extremes` keeps what was seen.
+as they are, a batch file, a row group. Callers choose blocks and rows; `Extremes` keeps the range of values.
 """
 
 import math
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,11 +18,11 @@ import numpy as np
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.prep.merge.batches import list_batch_files, no_batches, read_batches
+from penstock.prep.merge.batches import read_folder
 from penstock.prep.merge.staging import check_ended
-from penstock.readers.batch_files import SUFFIXES, check_values, is_pickled, read_array, read_header
+from penstock.readers.batch_files import SUFFIXES, check_values, read_array, read_header
 from penstock.readers.batch_layouts import NATIVE_MAGIC, Values
-from penstock.readers.pickled_samples import PICKLE_SUFFIXES
+from penstock.readers.pickled_samples import PICKLE_SUFFIXES, PickledFile
 from penstock.readers.store_manifest import (
     BATCHES_KIND,
     MANIFEST_NAME,
@@ -34,7 +36,7 @@ from penstock.readers.store_schema import LABELS, MASKS, ArrayNames, StoreSchema
 _CHUNK_BYTES = 4 * MIB
 """Of one array, read at a time."""
 _BEGINNING_BYTES = 256
-"""The kind of a document stands at its beginning; it can be told where the rest was lost."""
+"""The kind of a document stands at its beginning; it is known where the rest was lost."""
 _NO_MANIFEST = f"there is no {MANIFEST_NAME}, so these may not be all; penstock prep writes it at its end"
 _UNFINISHED = (
     "the preparation has not finished: these are not all; run penstock prep, which goes on with them"
@@ -52,7 +54,7 @@ class Block(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """The most that is held while values are read."""
+        """The maximum that is held while values are read."""
         ...
 
     def chunks(self, intervals: Sequence[Interval]) -> Iterator[tuple[str, Values]]:
@@ -62,7 +64,7 @@ class Block(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArrayContents:
-    """One array, as headers tell it."""
+    """One array, as headers describe it."""
 
     name: str
     dtype: np.dtype[Any]
@@ -140,7 +142,7 @@ def contents_of(path: Path) -> Contents | None:
         return None
     beginning = _beginning(path / MANIFEST_NAME)
     if f'"kind": "{STORE_KIND}"'.encode() in beginning:
-        return _store(path)
+        return store_contents(path)
     check_ended(path)
     has_batch_files = any(
         found.is_file() for suffix in SUFFIXES.values() for found in path.glob(f"batch_*{suffix}")
@@ -164,6 +166,19 @@ def _arrays_of(schema: StoreSchema, num_rows: int) -> tuple[ArrayContents, ...]:
     )
 
 
+def read_samples(blocks: Sequence[Block], rows: Sequence[int]) -> Iterator[tuple[int, str, Values]]:
+    """The values of some samples, whose numbers are sorted, array by array; every block is read once."""
+    first, start = 0, 0
+    for block in blocks:
+        end = bisect_left(rows, first + block.num_rows, start)
+        if start < end:
+            seen: Counter[str] = Counter()
+            for name, values in block.chunks([(row - first, row - first + 1) for row in rows[start:end]]):
+                yield rows[start + seen[name]], name, values
+                seen[name] += 1
+        first, start = first + block.num_rows, end
+
+
 @dataclass(frozen=True, slots=True)
 class _FileArray:
     """An array whose values lie in a file as they are."""
@@ -184,10 +199,9 @@ class _FileArray:
         for start in range(first, end, step) if self.row_bytes else ():
             count = min(step, end - start)
             num_values = count * math.prod(self.shape[1:])
+            offset = self.offset + start * self.row_bytes
             try:
-                values = np.fromfile(
-                    self.path, self.dtype, num_values, offset=self.offset + start * self.row_bytes
-                )
+                values = np.fromfile(self.path, self.dtype, num_values, offset=offset)
             except OSError as error:
                 raise DataError(f"{self.path}: cannot be read: {error.strerror or error}") from error
             if len(values) != num_values:
@@ -282,8 +296,8 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _batch_file(path: Path) -> Contents:
-    _refuse_pickled(path)
-    header = read_header(path)
+    with _unpickling_nothing():
+        header = read_header(path)
     try:
         names = Manifest.read(path.parent).schema.names
     except DataError:
@@ -305,41 +319,35 @@ def _batch_file(path: Path) -> Contents:
 
 def _batch_folder(folder: Path) -> Contents:
     """All batch files of a folder, which must agree."""
-    manifest = Manifest.read(folder) if (folder / MANIFEST_NAME).exists() else None
-    records = manifest.batches if manifest else ()
-    if manifest and not records:
-        raise no_batches(folder, manifest)
-    paths = [folder / record.name for record in records] or list_batch_files(folder)
-    try:
-        batches = read_batches(paths, manifest.schema.names if manifest else None, records)
-    except DataError:
-        for path in paths:
-            _refuse_pickled(path)
-        raise
-    schema = batches.schema.with_columns(manifest.schema) if manifest else batches.schema
-    blocks = [_BatchBlock(path, rows) for path, rows in zip(paths, batches.num_samples.tolist(), strict=True)]
-    facts: dict[str, int | str] = {"samples": batches.total_samples, "batch_files": len(paths)}
+    with _unpickling_nothing():
+        batches, manifest = read_folder(folder)
+    facts: dict[str, int] = {"samples": batches.total_samples, "batch_files": len(batches)}
     if manifest:
         facts["input_files"] = len(manifest.inputs)
+    counts = batches.num_samples.tolist()
+    blocks = [_BatchBlock(batches.path(batch), num_rows) for batch, num_rows in enumerate(counts)]
     return Contents(
         kind="batch files",
         facts={**facts, "bytes_on_disk": int(batches.file_bytes.sum())},
-        heads=schema.heads,
-        masked_heads=schema.masked_heads,
-        parts=(Part(None, _arrays_of(schema, batches.total_samples), blocks),),
+        heads=batches.schema.heads,
+        masked_heads=batches.schema.masked_heads,
+        parts=(Part(None, _arrays_of(batches.schema, batches.total_samples), blocks),),
         warnings=() if manifest else (_UNFINISHED if is_unfinished(folder) else _NO_MANIFEST,),
     )
 
 
-def _refuse_pickled(path: Path) -> None:
-    if is_pickled(path):
+@contextmanager
+def _unpickling_nothing() -> Iterator[None]:
+    try:
+        yield
+    except PickledFile as error:
         raise DataError(
-            f"{path}: holds pickled samples, as batch files of old do, and is not unpickled to look at it; "
+            f"{error.path}: holds pickled samples, as batch files of old do, and is not unpickled to look at it; "
             "merge files that you trust with penstock merge --allow-pickle and look at the store"
-        )
+        ) from None
 
 
-def _store(folder: Path) -> Contents:
+def store_contents(folder: Path) -> Contents:
     """A store whose files have the sizes that its manifest lists."""
     document = read_store(folder)
     for item in document["files"]:
@@ -361,38 +369,34 @@ def _store(folder: Path) -> Contents:
         "files": len(document["files"]),
         "bytes_on_disk": sum(item["num_bytes"] for item in document["files"]),
     }
-    read_blocks = _part_blocks if options["target"] in ("parquet", "ipc") else _row_blocks
-    parts = tuple(
-        Part(split, _arrays_of(schema, rows), list(read_blocks(folder, document, schema, split)))
-        for split, rows in splits.items()
-    )
-    return Contents(f"store ({options['target']})", facts, schema.heads, schema.masked_heads, parts)
+    parts = []
+    for split, num_rows in splits.items():
+        if options["target"] in ("parquet", "ipc"):
+            names = [item["name"] for item in document["files"] if item["name"].startswith(f"{split}/")]
+            blocks: list[Block] = [block for name in names for block in _groups(folder / name, schema)]
+        else:
+            arrays = tuple(
+                _FileArray(
+                    folder / item["file"],
+                    item["name"],
+                    np.dtype(item["dtype"]),
+                    tuple(item["shape"]),
+                    item["offset"],
+                )
+                for item in document["arrays"]
+                if item["split"] == split
+            )
+            step = max(1, _CHUNK_BYTES // max(1, schema.row_bytes))
+            blocks = [
+                _FileRows(arrays, first, min(step, num_rows - first)) for first in range(0, num_rows, step)
+            ]
+        parts.append(Part(split, _arrays_of(schema, num_rows), blocks))
+    return Contents(f"store ({options['target']})", facts, schema.heads, schema.masked_heads, tuple(parts))
 
 
-def _part_blocks(
-    folder: Path, document: dict[str, Any], schema: StoreSchema, split: str
-) -> Iterator[_PartGroup]:
+def _groups(path: Path, schema: StoreSchema) -> Iterator[_PartGroup]:
     from penstock.prep.merge.arrow_parts import group_sizes
 
-    for item in document["files"]:
-        if item["name"].startswith(f"{split}/"):
-            path = folder / item["name"]
-            with _reading(path):
-                sizes = group_sizes(path)
-            yield from (_PartGroup(path, group, rows, schema) for group, rows in enumerate(sizes))
-
-
-def _row_blocks(
-    folder: Path, document: dict[str, Any], schema: StoreSchema, split: str
-) -> Iterator[_FileRows]:
-    """So cut that each block takes a few megabytes."""
-    arrays = tuple(
-        _FileArray(
-            folder / item["file"], item["name"], np.dtype(item["dtype"]), tuple(item["shape"]), item["offset"]
-        )
-        for item in document["arrays"]
-        if item["split"] == split
-    )
-    num_rows, step = document["splits"][split], max(1, _CHUNK_BYTES // max(1, schema.row_bytes))
-    for first in range(0, num_rows, step):
-        yield _FileRows(arrays, first, min(step, num_rows - first))
+    with _reading(path):
+        sizes = group_sizes(path)
+    yield from (_PartGroup(path, group, rows, schema) for group, rows in enumerate(sizes))

@@ -13,13 +13,9 @@ import pyarrow.types as pt
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.prep.profile import ColumnFacts, DataProfile, is_moment, is_text
 
-TINY_ROW_GROUP_BYTES = 512 * KIB
-HUGE_ROW_GROUP_BYTES = 256 * MIB
-_MANY_ROW_GROUPS = 16
-_MANY_FILES = 32
-_TINY_FILE_BYTES = MIB
-_SKEWED_PART = 0.5
-_RARE_LABEL = 0.01
+TINY_ROW_GROUP_BYTES, HUGE_ROW_GROUP_BYTES = 512 * KIB, 256 * MIB
+_MANY_ROW_GROUPS, _MANY_FILES, _TINY_FILE_BYTES = 16, 32, MIB
+_SKEWED_PART, _RARE_LABEL = 0.5, 0.01
 _CLUSTERED_PART = 0.2
 """Labels that change so many times less often than in random order stand in runs."""
 _MIN_ROWS = 64
@@ -54,20 +50,18 @@ class Storage:
     format_name: str = "Parquet"
 
     def rewrite(self, options: str = "") -> str:
-        """The command that mends it."""
         return f"penstock rewrite {self.path} NEW_FOLDER{options}"
 
 
 def advise(profile: DataProfile, storage: Storage) -> list[str]:
     """Everything worth a warning, the costliest first."""
-    found = [*_row_groups(profile, storage), *_files(storage), *_text_format(storage)]
+    found = [*_storage(profile, storage)]
     for column in profile.columns:
-        found += _order(column, storage)
-        found += _values(column)
+        found += [*_order(column, storage), *_values(column)]
     return found
 
 
-def _row_groups(profile: DataProfile, storage: Storage) -> Iterator[str]:
+def _storage(profile: DataProfile, storage: Storage) -> Iterator[str]:
     sizes = [rows * profile.row_bytes for rows in storage.row_group_rows]
     huge = sum(size > HUGE_ROW_GROUP_BYTES for size in sizes)
     tiny = sum(size < TINY_ROW_GROUP_BYTES for size in sizes)
@@ -81,18 +75,12 @@ def _row_groups(profile: DataProfile, storage: Storage) -> Iterator[str]:
             f"{tiny:,} of {len(sizes):,} row groups take less than {format_size(TINY_ROW_GROUP_BYTES)} in "
             f"memory: larger ones (16MiB to 64MiB) read faster; {storage.rewrite()}"
         )
-
-
-def _files(storage: Storage) -> Iterator[str]:
     mean_bytes = storage.bytes_on_disk // max(1, storage.num_files)
     if storage.num_files >= _MANY_FILES and mean_bytes < _TINY_FILE_BYTES:
         yield (
             f"{storage.num_files:,} files of {format_size(mean_bytes)} on average: opening them costs more than "
             f"reading; {storage.rewrite()}"
         )
-
-
-def _text_format(storage: Storage) -> Iterator[str]:
     if storage.parquet_part is not None and storage.parquet_part < 1 and storage.bytes_on_disk >= MIB:
         yield (
             f"{storage.format_name} would take about {storage.parquet_part:.0%} of the room as Parquet, and read "
@@ -127,11 +115,8 @@ def _values(column: ColumnFacts) -> Iterator[str]:
         yield f"{column.name}: {column.num_nan:,} values are NaN; write null where a value is missing"
     if column.is_number_text and is_text(column.type):
         yield f"{column.name}: all texts are numbers; as numbers they take less room and no parsing"
-    if num_values >= _MIN_ROWS:
-        yield from _skew(column)
-
-
-def _skew(column: ColumnFacts) -> Iterator[str]:
+    if num_values < _MIN_ROWS:
+        return
     if is_label(column) and column.mean is not None:
         rate = column.mean
         if rate in (0.0, 1.0):
@@ -150,7 +135,6 @@ def _skew(column: ColumnFacts) -> Iterator[str]:
 
 
 def shown_value(value: Any) -> str:
-    """A value in a sentence."""
     return repr(value) if isinstance(value, str | bytes) else str(value)
 
 
@@ -158,22 +142,17 @@ def is_time(column: ColumnFacts) -> bool:
     """A moment by its type, or a number that is called a time and can be one."""
     if is_moment(column.type):
         return True
-    if not (pt.is_integer(column.type) or pt.is_floating(column.type)) or column.least is None:
+    if not (pt.is_integer(column.type) or pt.is_floating(column.type)) or column.min_value is None:
         return False
-    is_day = column.least >= _FIRST_DAY and column.most <= _LAST_DAY
-    return bool(_TIME_NAME.search(column.name)) and (column.least >= _FIRST_SECOND or is_day)
+    is_day = column.min_value >= _FIRST_DAY and column.max_value <= _LAST_DAY
+    return bool(_TIME_NAME.search(column.name)) and (column.min_value >= _FIRST_SECOND or is_day)
 
 
 def is_label(column: ColumnFacts) -> bool:
     """Called like a label, and 0 or 1."""
-    is_binary = pt.is_boolean(column.type) or (
-        (pt.is_integer(column.type) or pt.is_floating(column.type))
-        and column.least is not None
-        and column.least in (0, 1)
-        and column.most in (0, 1)
-        and column.distinct <= 2
-    )
-    return bool(_LABEL_NAME.search(column.name)) and is_binary
+    is_number = pt.is_integer(column.type) or pt.is_floating(column.type)
+    has_two = {column.min_value, column.max_value} <= {0, 1} and column.distinct <= 2
+    return bool(_LABEL_NAME.search(column.name)) and (pt.is_boolean(column.type) or (is_number and has_two))
 
 
 def is_id(column: ColumnFacts) -> bool:

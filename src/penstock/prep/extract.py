@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,24 +19,23 @@ from penstock.config.registry import Registry
 from penstock.config.sizes import MIB
 from penstock.prep.columns import (
     FEATURE_COLUMNS,
-    NoNumbers,
     Roles,
     batch_arrays,
     check_further,
     find_roles,
+    first_text,
     is_text,
     keys_of_first,
-    text_in,
     text_numbers,
 )
 from penstock.prep.sections import SampleSchema
 from penstock.prep.split_groups import groups_of, sample_group
 from penstock.readers.files import DataFile
-from penstock.readers.reading import read_blocks
+from penstock.readers.reading import BlockStream
 from penstock.readers.samples import Sample
+from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.readers.store_schema import FEATURES, LABELS, MASKS, ArrayNames
-from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
 from penstock.runtime.budget import Share
 from penstock.runtime.checksums import file_checksum
 
@@ -50,8 +50,6 @@ _COLUMNS = pa.RecordBatch | pa.Table
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """Whole arrays of some samples."""
-
     values: Mapping[str, NDArray[Any]]
 
     @property
@@ -83,7 +81,7 @@ class Extraction:
         """The first that a file gives, and how all files are extracted then: where it has columns, they have these."""
         extraction = self
         if self.function is None:
-            found = self._survey(file)
+            found = self._scan(file)
             if not found.num_rows:  # nobody knows the types of its columns
                 return None
             extraction = self._with_roles(self._file_roles(found.columns, file))
@@ -130,15 +128,14 @@ class Extraction:
         if self.function is None:
             return self._read_columns(file)
         given: Any = load_extract(self.function)(file.path)
-        if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping | _COLUMNS):
-            advice = "it should give samples, one after the other"
-            if isinstance(given, Mapping | _COLUMNS):
-                advice = "yield it in place of return"
-            raise DataError(f"{file.path}: '{self.function}' gave {_kind(given)}; {advice}")
-        return given
+        if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | _COLUMNS):
+            return given
+        is_one = isinstance(given, Mapping | _COLUMNS)
+        advice = "yield it in place of return" if is_one else "it should give samples, one after the other"
+        raise DataError(f"{file.path}: '{self.function}' gave {_kind(given)}; {advice}")
 
     def _read_columns(self, file: DataFile) -> Iterator[pa.RecordBatch]:
-        found = self._survey(file)
+        found = self._scan(file)
         if not found.num_rows:
             return
         columns = found.columns
@@ -146,47 +143,42 @@ class Extraction:
         check_further(columns.names, self.declared, self.group_key, self.from_first, file.path)
         texts = [name for name in roles.number_columns if is_text(columns.field(name).type)]
         for name in texts:
-            error = self._text_in_file(file, name, roles.key_of(name))
-            if error is not None:
+            if (error := self._text_in_file(file, name, roles.key_of(name))) is not None:
                 raise error
-        found = self._survey(file, roles.columns)
-        share = Share("the reader", max(found.least_bytes, min(found.ample_bytes, _READER_BYTES)))
-        with closing(iter(read_blocks(found, share))) as batches:  # type: ignore[type-var]
+        found = self._scan(file, roles.columns)
+        share = Share("the reader", max(found.min_bytes, min(found.ample_bytes, _READER_BYTES)))
+        with closing(iter(BlockStream(found, share))) as batches:  # type: ignore[type-var]
             for batch in batches:
                 for name in texts:
                     index = batch.schema.get_field_index(name)
                     batch = batch.set_column(index, name, text_numbers(batch.column(name)))  # noqa: PLW2901
                 yield batch
 
-    def _survey(self, file: DataFile, columns: Sequence[str] | None = None) -> Survey:
+    def _scan(self, file: DataFile, columns: Sequence[str] | None = None) -> ScannedFiles:
         """A group of a CSV file is the string that is written there, also in a column of digits."""
-        texts = [] if self.group_key is None else [self.group_key]
-        is_csv = dataset_type_of(self.reading, [file]) == "CsvDataset"
-        return survey(self.reading, [file], Wanted(columns, texts if is_csv else ()))
+        texts = [self.group_key] if self.group_key is not None and self._is_csv(file) else []
+        return scan_files(self.reading, [file], ReadRequest(columns, texts))
+
+    def _is_csv(self, file: DataFile) -> bool:
+        return dataset_type_of(self.reading, [file]) == "CsvDataset"
 
     def _file_roles(self, columns: pa.Schema, file: DataFile) -> Roles:
         """A column with text is no feature, unless all in it is missing or a number.
 
         A CSV column is read as text also where no row of it that was looked at has a value.
         """
-        while True:
-            try:
-                return find_roles(columns, self.declared, self.group_key, file.path)
-            except NoNumbers as error:
-                text_error = self._text_in_file(file, error.column)
-                if text_error is not None:
-                    raise text_error from None
-                index = columns.get_field_index(error.column)
-                columns = columns.set(index, pa.field(error.column, pa.float64()))
+        return find_roles(
+            columns, self.declared, self.group_key, file.path, partial(self._text_in_file, file)
+        )
 
     def _text_in_file(self, file: DataFile, column: str, key: str = FEATURE_COLUMNS) -> DataError | None:
         """The error of a column of strings, with the row and value of the first that is no number.
 
         Features that a CSV file has now and then are no error: only a part of it was looked at to find the type.
         """
-        found = survey(self.reading, [file], Wanted((column,)))
+        found = scan_files(self.reading, [file], ReadRequest((column,)))
         row, has_numbers = 0, False
-        with closing(iter(read_blocks(found, Share("the reader", found.least_bytes)))) as batches:  # type: ignore[type-var]
+        with closing(iter(BlockStream(found, Share("the reader", found.min_bytes)))) as batches:  # type: ignore[type-var]
             for batch in batches:
                 values: Any = batch.column(column)
                 try:
@@ -194,13 +186,12 @@ class Extraction:
                 except pa.ArrowInvalid:
                     numbers = None
                 if numbers is None:
-                    error = text_in(values.to_pylist(), file.path, column, row, key)
+                    error = first_text(values.to_pylist(), file.path, column, row, key)
                     if error is not None:
                         return error
                 has_numbers |= (values if numbers is None else numbers).null_count < len(values)
                 row += batch.num_rows
-        is_csv = dataset_type_of(self.reading, [file]) == "CsvDataset"
-        if not has_numbers or (key == FEATURE_COLUMNS and is_csv):
+        if not has_numbers or (key == FEATURE_COLUMNS and self._is_csv(file)):
             return None
         problem = "holds numbers written as text; declare its type in data_config.input_fields"
         return DataError.at(problem, file=file.path, column=column)
@@ -219,7 +210,7 @@ class Extraction:
                 "of whole arrays, or Arrow record batches"
             )
         elif FEATURES in given and getattr(given[FEATURES], "ndim", 1) < 2:
-            sample = split_sample(given, self.declared, f"{file}: sample {number}")
+            sample = split_features(given, FEATURES, self.declared, f"{file}: sample {number}", axis=0)
             if self.group_key is not None:
                 sample = {**sample, names.groups: sample_group(sample, self.group_key, file, number)}
             yield sample
@@ -245,7 +236,8 @@ class Extraction:
                 f"{file}: gives columns, but the first sample was a dict, so that nobody knows which are features in "
                 "which order; name them in preprocessing.schema.feature_columns"
             )
-        arrays = split_arrays(batch_arrays(batch, roles, declared, file, number), declared, file)
+        arrays = batch_arrays(batch, roles, declared, file, number)
+        arrays = split_features(arrays, declared.features_name, declared, file, axis=1)
         if self.group_key is not None:
             groups: Any = batch.column(self.group_key)
             if self.function is None and is_text(groups.type):  # an empty cell tells no group
@@ -254,7 +246,6 @@ class Extraction:
         return Arrays(arrays)
 
     def _of_arrays(self, given: Mapping[str, Any], file: str, number: int) -> Arrays:
-        """Arrays by their names, or in the form of a sample."""
         framed = next((name for name, values in given.items() if hasattr(values, "columns")), None)
         if framed is not None:
             raise DataError(
@@ -270,7 +261,7 @@ class Extraction:
         if not arrays or any(array.ndim == 0 for array in arrays.values()):
             name = next((name for name, array in arrays.items() if array.ndim == 0), FEATURES)
             raise DataError(f"{file}: '{name}' is no array with samples along its first axis")
-        arrays = split_arrays(arrays, self.declared, file)
+        arrays = split_features(arrays, names.features, self.declared, file, axis=1)
         if self.group_key is not None:
             arrays.pop(self.group_key, None)
             arrays[names.groups] = groups_of(given.get(self.group_key), self.group_key, file, number)
@@ -281,62 +272,40 @@ def _kind(given: Any) -> str:
     return f"an object of type {type(given).__name__}"
 
 
-def split_sample(sample: Sample, declared: SampleSchema, where: str) -> Sample:
-    """With each group of features by the name of its array; those that it has so already stay."""
-    if not declared.feature_groups:
-        return sample
-    cuts = _cuts(declared, sample, where)
-    if not cuts or FEATURES not in sample:
-        return sample
-    features = sample[FEATURES]
-    found = {**sample, **{name: features[start:end] for name, (start, end) in cuts.items()}}
-    end = _groups_end(cuts, len(features), where)
-    found[FEATURES] = features[end:]
-    if len(features) == end:
-        del found[FEATURES]
-    return found
+def split_features(
+    given: Mapping[str, Any], key: str, declared: SampleSchema, where: str, axis: int
+) -> dict[str, Any]:
+    """With each group of features by the name of its array; those that it has so already stay.
 
+    `axis` is that of the features under `key`: 0 in a sample, 1 in whole arrays.
+    """
+    features = given.get(key)
+    if not declared.feature_groups or features is None or (axis and features.ndim != 2):
+        return dict(given)
 
-def split_arrays(
-    arrays: Mapping[str, NDArray[Any]], declared: SampleSchema, where: str
-) -> dict[str, NDArray[Any]]:
-    """The same for whole arrays."""
-    features = arrays.get(declared.features_name)
-    if not declared.feature_groups or features is None or features.ndim != 2:
-        return dict(arrays)
-    cuts = _cuts(declared, arrays, where)
-    parts = {name: features[:, start:end] for name, (start, end) in cuts.items()}
-    rest = features[:, _groups_end(cuts, features.shape[1], where) :]
-    others = {name: array for name, array in arrays.items() if name != declared.features_name}
-    return ({declared.features_name: rest} if rest.shape[1] else {}) | parts | others
+    def cut(start: int, end: int | None = None) -> Any:
+        return features[:, start:end] if axis else features[start:end]
 
-
-def _cuts(declared: SampleSchema, present: Mapping[str, Any], where: str) -> dict[str, tuple[int, int]]:
-    """By array: which of all features are those of a group that is not there yet."""
-    cuts: dict[str, tuple[int, int]] = {}
+    parts: dict[str, Any] = {}
     start = 0
-    for group, features in declared.feature_groups.items():
+    for group, size in declared.feature_groups.items():
         name = declared.group_array(group)
-        if name in present:
+        if name in given:
             continue
-        if not isinstance(features, int):
+        if not isinstance(size, int):
             raise DataError(
                 f"{where}: {_GROUPS}: '{group}' names columns, but there are none here; say how many features it has"
             )
-        cuts[name] = start, start + features
-        start += features
-    return cuts
-
-
-def _groups_end(cuts: Mapping[str, tuple[int, int]], num_features: int, where: str) -> int:
-    end = max((end for _, end in cuts.values()), default=0)
-    if num_features < end:
-        raise DataError(f"{where}: {FEATURES}: has {num_features}, but the groups of {_GROUPS} are {end}")
-    return end
+        parts[name] = cut(start, start + size)
+        start += size
+    num_features = features.shape[1] if axis else len(features)
+    if num_features < start:
+        raise DataError(f"{where}: {FEATURES}: has {num_features}, but the groups of {_GROUPS} are {start}")
+    rest = {key: cut(start)} if num_features > start or not parts else {}
+    return rest | parts | {name: values for name, values in given.items() if name != key}
 
 
 def load_extract(name: str) -> Extract:
-    """The function at "package.module:function"."""
     if ":" not in name:
         raise ConfigError.at(EXTRACT, f"is '{name}'; a place is written \"package.module:function\"")
     registry: Registry[Any] = Registry("extract", {})
@@ -366,13 +335,9 @@ def source_checksum(name: str) -> int | None:
 
 
 def in_one_line(error: BaseException) -> str:
-    """The kind of an error and its text, whatever it looks like.
+    """The kind of an error and its text.
 
     >>> in_one_line(ValueError("one\\n  two"))
     'ValueError: one two'
     """
-    kind = type(error).__name__
-    try:
-        return " ".join(f"{kind}: {error}".split()).rstrip(": ")
-    except Exception:  # the text of an error is code of others too
-        return f"{kind}, which fails to tell its text"
+    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")

@@ -4,20 +4,21 @@ import logging
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.readers.files import TABLE_SCHEME, DataFile, list_files
-from penstock.readers.fingerprints import ends_checksum
+from penstock.readers import TABLE_SCHEME
+from penstock.readers.files import DataFile, list_files
+from penstock.readers.scan import ends_checksum
 from penstock.readers.store_files import list_folder, object_version
 from penstock.readers.store_manifest import InputRecord
 from penstock.readers.uris import Uri, is_uri
 from penstock.runtime.checksums import file_checksum
 
 INPUT_PATH = "preprocessing.input_path"
-
 _NUMBERS = re.compile(r"(\d+)")
 
 logger = logging.getLogger(__name__)
@@ -47,12 +48,9 @@ def list_inputs(input_path: str, of_any_kind: bool) -> list[DataFile]:
             found = list_files(part)
         _warn_of_folders(part, found)
         files += sorted(found, key=lambda file: natural_key(file.path))
-    seen: set[str] = set()
-    for file in files:
-        if file.path in seen:
-            raise DataError(f"'{', '.join(parts)}' names {file.path} twice; its samples would be there twice")
-        seen.add(file.path)
-    _warn_of_same(files)
+    [(path, count)] = Counter(file.path for file in files).most_common(1)
+    if count > 1:
+        raise DataError(f"'{', '.join(parts)}' names {path} twice; its samples would be there twice")
     return files
 
 
@@ -97,21 +95,6 @@ def _warn_of_folders(part: str, files: Sequence[DataFile]) -> None:
         logger.warning(
             "%s: %s not read, first %s; a folder with raw files is named by itself", part, what, inner[0]
         )
-
-
-def _warn_of_same(files: Sequence[DataFile]) -> None:
-    """A file that is there under two names may be meant."""
-    first_paths: dict[tuple[int, int], str] = {}
-    same = []
-    for file in files:
-        if not is_uri(file.path):
-            status = os.stat(file.path)
-            first = first_paths.setdefault((status.st_dev, status.st_ino), file.path)
-            if first != file.path:
-                same.append(f"{file.path} is the same file as {first}")
-    if same:
-        more = f", {len(same) - 1} more likewise" if len(same) > 1 else ""
-        logger.warning("%s%s; their samples will be there twice", same[0], more)
 
 
 def mark_input(file: DataFile) -> InputRecord:

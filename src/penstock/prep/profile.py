@@ -7,7 +7,7 @@ does not depend on how many rows there are.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -18,10 +18,11 @@ import pyarrow.types as pt
 
 from penstock.config.sizes import MIB
 from penstock.features.hashes import value_hashes
-from penstock.readers.blocks import Blocks
+from penstock.readers.columns import is_list
 from penstock.readers.files import DataFile
+from penstock.readers.order import Blocks
 from penstock.readers.parquet_files import OpenParquet
-from penstock.readers.survey import Survey
+from penstock.readers.scan import ScannedFiles
 from penstock.runtime.budget import Share
 
 _SKETCH_HASHES = 4096
@@ -31,13 +32,11 @@ _FREQUENT_PART = 16
 """A value is counted in a block where it is at least one of so many values."""
 _MAX_FREQUENT = 64
 _BATCH_ROWS, _BATCH_BYTES = 1 << 14, 2 * MIB
-"""Of rows that are looked at together: hashes of their values, several words for each, exist at once."""
+"""Of rows that are read together: hashes of their values, several words for each, exist at once."""
 WHOLE_BYTES = 128 * MIB
-"""Data that takes no more in memory is looked at completely."""
-_NUM_PIECES = 32
-_PIECES_BYTES = 64 * MIB
-"""Of all pieces together."""
-_MAX_PIECE_ROWS = 8192
+"""Data that takes no more in memory is read completely."""
+_NUM_PIECES, _PIECES_BYTES, _MAX_PIECE_ROWS = 32, 64 * MIB, 8192
+"""Pieces, the bytes of all of them together, and the rows of one."""
 _MAX_PASSED_BYTES = 1024 * MIB
 """Rows that are decoded on the way to pieces within blocks, in all."""
 _FEW_BYTES = 16 * MIB
@@ -66,7 +65,6 @@ class RowOrder:
 
     @property
     def is_ascending(self) -> bool:
-        """Whether no row is below the one before, and some are above."""
         return self.rises > 0 and self.falls == 0
 
     @property
@@ -81,89 +79,97 @@ class RowOrder:
         return self.falls / changes if changes else 0.0
 
 
-@dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """What the rows that were looked at say about a column. Of a list the items count, of a map the keys."""
+    """What rows say about a column, fed block by block; what it holds does not grow with the rows.
 
-    name: str
-    type: pa.DataType
-    num_rows: int
-    num_nulls: int
-    distinct: int
-    distinct_is_exact: bool
-    """False: `distinct` is an estimate."""
-    least: Any
-    most: Any
-    mean_length: float | None
-    """Items of a list or map, bytes of a string; None for other types."""
-    length_range: tuple[int, int] | None
-    """Of the shortest and of the longest value, where there is a length."""
-    mean: float | None
-    """Of numbers, NaN left out."""
-    num_nan: int
-    top: tuple[Any, float] | None
-    """The most frequent value and its part of all, where one stands out."""
-    order: RowOrder
-    is_number_text: bool
-    """Whether all strings, of which there is at least one, are numbers as a program would write them."""
-
-
-class ColumnProfile:
-    """Collects the facts of one column, fed block by block; what it holds does not grow with the rows."""
+    Of a list the items count, of a map the keys.
+    """
 
     def __init__(self, field: "pa.Field[Any]") -> None:
-        self._name, self._type = field.name, field.type
-        self._num_rows = self._num_nulls = self._num_nan = self._num_numbers = self._num_items = 0
-        self._total_length: int | None = None
-        self._length_range: tuple[int, int] | None = None
+        self.name, self.type = field.name, field.type
+        self.num_rows = self.num_nulls = self.num_nan = 0
+        self.min_value: Any = None
+        self.max_value: Any = None
+        self.length_range: tuple[int, int] | None = None
+        """Of the shortest and of the longest value: items of a list or map, bytes of a string."""
+        self.is_number_text = False
+        """Whether all strings, of which there is at least one, are numbers as a program would write them."""
+        self.order = RowOrder()
+        self._num_items = self._num_numbers = self._num_lengths = self._total_length = 0
         self._sum = 0.0
-        self._range: tuple[Any, Any] | None = None
         # The smallest hashes: of n distinct ones, spread evenly, the k-th smallest is at about k/n of their range.
         self._smallest = np.zeros(0, np.uint64)
         self._frequent: dict[Any, int] = {}
-        self._order = RowOrder()
-        self._is_number_text: bool | None = None
+
+    @property
+    def distinct_is_exact(self) -> bool:
+        """False: `distinct` is an estimate."""
+        return len(self._smallest) < _SKETCH_HASHES
+
+    @property
+    def distinct(self) -> int:
+        if self.distinct_is_exact:
+            return len(self._smallest)
+        return min(self._num_items, round((_SKETCH_HASHES - 1) * 2.0**64 / float(self._smallest[-1])))
+
+    @property
+    def mean_length(self) -> float | None:
+        """None for types without a length."""
+        return self._total_length / self._num_lengths if self._num_lengths else None
+
+    @property
+    def mean(self) -> float | None:
+        """Of numbers, NaN left out."""
+        return self._sum / self._num_numbers if self._num_numbers else None
+
+    @property
+    def top(self) -> tuple[Any, float] | None:
+        """The most frequent value and its part of all, where one stands out."""
+        if not self._frequent:
+            return None
+        value, count = max(self._frequent.items(), key=lambda entry: entry[1])
+        return value, count / self._num_items
 
     def add(self, column: Any) -> None:
-        self._num_rows += len(column)
-        self._num_nulls += column.null_count
+        self.num_rows += len(column)
+        self.num_nulls += column.null_count
         values = column.drop_null() if column.null_count else column
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
-        lengths: Any = None
-        if is_text(values.type):
-            lengths = pc.binary_length(values)
-        elif is_list(values.type) or pt.is_map(values.type):
-            lengths = pc.list_value_length(_as_lists(values))
-        if lengths is not None:
-            self._total_length = (self._total_length or 0) + int(pc.sum(lengths).as_py() or 0)
-            self._length_range = _stretched(self._length_range, lengths)
+        if is_text(values.type) or is_list(values.type) or pt.is_map(values.type):
+            is_string = is_text(values.type)
+            lengths = pc.binary_length(values) if is_string else pc.list_value_length(_as_lists(values))
+            self._num_lengths += len(lengths)
+            self._total_length += int(pc.sum(lengths).as_py() or 0)
+            self.length_range = _widened(self.length_range, lengths)
         if is_number(values.type):
-            self._order.add(_as_numbers(values))
-        items = _items(values)
-        if len(items):
-            self._add_items(items)
+            self.order.add(_as_numbers(values))
+        while is_list(values.type) or pt.is_map(values.type):
+            values = _as_lists(values).flatten()
+        values = values.drop_null() if values.null_count else values
+        if pt.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if len(values):
+            self._add_items(values)
 
     def _add_items(self, items: Any) -> None:
-        self._num_items += len(items)
         hashes = value_hashes(items)
         if len(self._smallest) == _SKETCH_HASHES:
             hashes = hashes[hashes < self._smallest[-1]]
         self._smallest = np.unique(np.concatenate([self._smallest, hashes]))[:_SKETCH_HASHES]
-        self._count_frequent(items)
         kind = items.type
         if pt.is_floating(kind) or pt.is_integer(kind) or pt.is_boolean(kind):
             numbers = _as_numbers(items)
             num_nan = int(np.count_nonzero(np.isnan(numbers))) if pt.is_floating(kind) else 0
-            self._num_nan += num_nan
+            self.num_nan += num_nan
             self._num_numbers += len(numbers) - num_nan
             self._sum += float((np.nansum if num_nan else np.sum)(numbers, dtype=np.float64))
-        if is_text(kind) and self._is_number_text is not False:
-            self._is_number_text = _are_numbers(items)
+        if is_text(kind) and (self.is_number_text or not self._num_items):
+            self.is_number_text = _are_numbers(items)
         if is_number(kind) or is_text(kind) or pt.is_decimal(kind) or pt.is_time(kind):
-            self._range = _stretched(self._range, items)
-
-    def _count_frequent(self, items: Any) -> None:
+            known = None if self.min_value is None else (self.min_value, self.max_value)
+            self.min_value, self.max_value = _widened(known, items) or (None, None)
+        self._num_items += len(items)
         try:
             counted = pc.value_counts(items)
         except pa.ArrowNotImplementedError:  # such as structs
@@ -176,32 +182,6 @@ class ColumnProfile:
             kept = sorted(self._frequent, key=lambda value: -self._frequent[value])[:_MAX_FREQUENT]
             self._frequent = {value: self._frequent[value] for value in kept}
 
-    def facts(self) -> ColumnFacts:
-        num_values = self._num_rows - self._num_nulls
-        is_exact = len(self._smallest) < _SKETCH_HASHES
-        distinct = len(self._smallest)
-        if not is_exact:
-            distinct = round((_SKETCH_HASHES - 1) * 2.0**64 / float(self._smallest[-1]))
-        top = max(self._frequent, key=lambda value: self._frequent[value]) if self._frequent else None
-        least, most = self._range or (None, None)
-        return ColumnFacts(
-            name=self._name,
-            type=self._type,
-            num_rows=self._num_rows,
-            num_nulls=self._num_nulls,
-            distinct=min(distinct, self._num_items),
-            distinct_is_exact=is_exact,
-            least=least,
-            most=most,
-            mean_length=None if self._total_length is None else self._total_length / max(1, num_values),
-            length_range=self._length_range,
-            mean=self._sum / self._num_numbers if self._num_numbers else None,
-            num_nan=self._num_nan,
-            top=(top, self._frequent[top] / self._num_items) if self._frequent else None,
-            order=self._order,
-            is_number_text=bool(self._is_number_text),
-        )
-
 
 def is_number(kind: Any) -> bool:
     """Whether values are one number each, moments included."""
@@ -209,18 +189,11 @@ def is_number(kind: Any) -> bool:
 
 
 def is_moment(kind: Any) -> bool:
-    """Whether values are points in time."""
     return bool(pt.is_timestamp(kind) or pt.is_date(kind))
 
 
 def is_text(kind: Any) -> bool:
-    """Whether values are strings or bytes."""
     return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
-
-
-def is_list(kind: Any) -> bool:
-    """Whether values have items."""
-    return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
 
 
 def _as_numbers(values: Any) -> Any:
@@ -241,21 +214,12 @@ def _as_lists(values: Any) -> Any:
     return pa.ListArray.from_arrays(values.offsets, values.keys)
 
 
-def _items(values: Any) -> Any:
-    """What is counted: values as they are, items of lists, lists within included, keys of maps."""
-    while is_list(values.type) or pt.is_map(values.type):
-        values = _as_lists(values).flatten()
-    values = values.drop_null() if values.null_count else values
-    return values.dictionary_decode() if pt.is_dictionary(values.type) else values
-
-
-def _stretched(known: tuple[Any, Any] | None, values: Any) -> tuple[Any, Any] | None:
-    """The least and the most of what was known and of these values."""
+def _widened(known: tuple[Any, Any] | None, values: Any) -> tuple[Any, Any] | None:
     found: Any = pc.min_max(values).as_py() if len(values) else {"min": None}
     if found["min"] is None or found["min"] != found["min"]:
         return known
-    least, most = known or (found["min"], found["max"])
-    return min(least, found["min"]), max(most, found["max"])
+    min_value, max_value = known or (found["min"], found["max"])
+    return min(min_value, found["min"]), max(max_value, found["max"])
 
 
 def _are_numbers(texts: Any) -> bool:
@@ -268,8 +232,6 @@ def _are_numbers(texts: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DataProfile:
-    """What the rows say that were looked at."""
-
     columns: tuple[ColumnFacts, ...]
     num_rows: int
     """Of the data."""
@@ -300,7 +262,7 @@ class BlockPieces:
 
 
 def profile_pieces(
-    survey: Survey,
+    scanned: ScannedFiles,
     share: Share,
     pieces: Sequence[BlockPieces],
     *,
@@ -312,21 +274,21 @@ def profile_pieces(
 
     It takes the reader's share and a few MiB.
     """
-    names = list(survey.columns.names if columns is None else columns)
-    profiles = [ColumnProfile(survey.columns.field(name)) for name in names]
+    names = list(scanned.columns.names if columns is None else columns)
+    facts = [ColumnFacts(scanned.columns.field(name)) for name in names]
     num_seen, num_bytes = 0, 0
     first_rows: pa.RecordBatch | None = None
-    for batch in _batches(survey, share, pieces, names, enough):
-        for profile, column in zip(profiles, batch.columns, strict=True):
-            profile.add(column)
+    for batch in _batches(scanned, share, pieces, names, enough):
+        for facts_of_one, column in zip(facts, batch.columns, strict=True):
+            facts_of_one.add(column)
         if first_rows is None:
             first_rows = batch.take(list(range(batch.num_rows)))
         num_seen += batch.num_rows
         num_bytes += batch.nbytes
         on_rows(batch.num_rows)
     return DataProfile(
-        columns=tuple(profile.facts() for profile in profiles),
-        num_rows=survey.num_rows,
+        columns=tuple(facts),
+        num_rows=scanned.num_rows,
         num_seen=num_seen,
         row_bytes=num_bytes / max(1, num_seen),
         num_places=sum(len(piece.intervals) for piece in pieces),
@@ -335,10 +297,13 @@ def profile_pieces(
 
 
 def _batches(
-    survey: Survey, share: Share, pieces: Sequence[BlockPieces], names: list[str], enough: Callable[[], bool]
+    scanned: ScannedFiles,
+    share: Share,
+    pieces: Sequence[BlockPieces],
+    names: list[str],
+    enough: Callable[[], bool],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the pieces, in batches of a bounded size."""
-    with closing(survey.decoder(share)) as decoder:
+    with closing(scanned.decoder(share)) as decoder:
         for piece in pieces:
             first_row, end_row = piece.intervals[0][0], piece.intervals[-1][1]
             for batch in decoder.batches(piece.block, first_row, end_row):
@@ -405,8 +370,8 @@ def _pieces(blocks: Blocks, starts: list[tuple[int, int]], piece_rows: int) -> l
     return pieces
 
 
-def with_footers(profile: DataProfile, files: Sequence[DataFile]) -> DataProfile:
-    """The profile, with nulls and extremes of all rows as the footers of Parquet files tell them exactly."""
+def add_footers(profile: DataProfile, files: Sequence[DataFile]) -> None:
+    """Nulls and extremes of all rows, as the footers of Parquet files tell them exactly."""
     chunks: dict[str, list[Any]] = {column.name: [] for column in profile.columns}
     for file in files:
         with OpenParquet(file) as opened:
@@ -415,17 +380,17 @@ def with_footers(profile: DataProfile, files: Sequence[DataFile]) -> DataProfile
                 for chunk in map(group.column, range(group.num_columns)):
                     if chunk.path_in_schema in chunks:  # nested columns have names of their own kind
                         chunks[chunk.path_in_schema].append(chunk.statistics)
-    columns = []
     for column in profile.columns:
         statistics = chunks[column.name]
-        if statistics and all(found is not None for found in statistics):
-            if all(found.has_null_count for found in statistics):
-                num_nulls = sum(found.null_count for found in statistics)
-                column = replace(column, num_nulls=num_nulls, num_rows=profile.num_rows)  # noqa: PLW2901
-            known = [found for found in statistics if found.has_min_max]
-            is_all = all(found.has_min_max or not found.num_values for found in statistics)
-            if is_number(column.type) and known and is_all:
-                least, most = min(found.min for found in known), max(found.max for found in known)
-                column = replace(column, least=least, most=most)  # noqa: PLW2901
-        columns.append(column)
-    return replace(profile, columns=tuple(columns))
+        if not statistics or any(found is None for found in statistics):
+            continue
+        if all(found.has_null_count for found in statistics):
+            column.num_rows, column.num_nulls = (
+                profile.num_rows,
+                sum(found.null_count for found in statistics),
+            )
+        known = [found for found in statistics if found.has_min_max]
+        is_all = all(found.has_min_max or not found.num_values for found in statistics)
+        if is_number(column.type) and known and is_all:
+            column.min_value = min(found.min for found in known)
+            column.max_value = max(found.max for found in known)

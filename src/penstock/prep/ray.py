@@ -36,11 +36,6 @@ def cluster() -> Iterator[Any]:
         ray.shutdown()
 
 
-def num_ray_workers(ray: Any, wanted: int | None) -> int:
-    """How many tasks may run at once: as many as the run file says, or as the cluster has cores."""
-    return wanted or max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-
 class _Events:
     """An actor that keeps what tasks report on all machines, until somebody asks for it."""
 
@@ -68,7 +63,6 @@ def _ray_task(context: TaskContext, task: Task, folder: str, events: Any) -> Tas
 
 
 def run_on_ray(ray: Any, max_at_once: int, context: TaskContext, tasks: Sequence[Task], watch: Watch) -> None:
-    """Do all tasks on a cluster, so many at a time."""
     remote = ray.remote(max_retries=0)(_ray_task)
     events = ray.remote(num_cpus=0)(_Events).remote()
     shared = ray.put(context)  # in memory that all tasks share, instead of a copy with each
@@ -94,7 +88,7 @@ def run_on_ray(ray: Any, max_at_once: int, context: TaskContext, tasks: Sequence
                 if isinstance(result, Failure):
                     result.raise_here()
                 watch.done(result)
-            watch.check()
+            watch.tick()
     finally:
         for reference in running:
             ray.cancel(reference, force=True)

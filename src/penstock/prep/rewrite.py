@@ -6,10 +6,12 @@ name when it is whole, with as many rows as were read, and the same ones.
 """
 
 import json
+import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -22,16 +24,14 @@ from penstock.config.nearest import hint
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.features.hashes import row_hashes
 from penstock.prep.external_shuffle import KEY_BYTES, TEMPORARY_OPTIONS, ExternalShuffle, Keys, ShuffleSizes
-from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile
-from penstock.readers.origin import ROW_COLUMN
-from penstock.readers.reading import read_blocks
+from penstock.readers.order import Shard, derive_generator
+from penstock.readers.reading import BlockStream
+from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.sequence import derive_generator
-from penstock.readers.survey import Survey, Wanted
-from penstock.readers.survey import survey as take_survey
+from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share
-from penstock.runtime.durable import sync_path, whole_folder
+from penstock.runtime.durable import check_replaceable, sync_path, whole_folder
 from penstock.runtime.memory import memory_limit, tree_bytes
 
 SUMMARY_NAME = "_rewrite.json"
@@ -45,10 +45,8 @@ _BUCKET_COPIES = 2.5
 """A bucket as it is read, as it is joined, and the rows that are drawn from it."""
 _WAITING_COPIES = 2
 """Rows that wait for their buckets, and what is being written of them."""
-_MIN_WAITING_BYTES = 8 * MIB
-_MAX_WAITING_BYTES = 128 * MIB
-_MIN_BUCKET_BYTES = 4 * MIB
-_MAX_BUCKET_BYTES = 512 * MIB
+_MIN_WAITING_BYTES, _MAX_WAITING_BYTES = 8 * MIB, 128 * MIB
+_MIN_BUCKET_BYTES, _MAX_BUCKET_BYTES = 4 * MIB, 512 * MIB
 """The offsets of strings of one bucket must fit 31 bits, and larger ones are not faster."""
 _PIECES = 16
 """What waits is so many times what is taken at once."""
@@ -57,7 +55,7 @@ _HASHED_ROWS, _HASHED_BYTES = 1 << 14, 4 * MIB
 """Of rows that are hashed at a time: what is held beside them is about as much."""
 _SETTING = "--memory"
 
-CountRows: TypeAlias = Callable[[int], None]
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +83,10 @@ class RewriteOptions:
             )
         if self.num_files is not None and self.num_files < 1:
             raise ConfigError(f"--files is {self.num_files}; it must be at least 1")
-        for option, num_bytes in {
-            "--row-group": self.row_group_bytes,
-            "--file-size": self.file_bytes,
-        }.items():
+        for option, num_bytes in (("--row-group", self.row_group_bytes), ("--file-size", self.file_bytes)):
             if num_bytes < _MIN_SIZE_BYTES:
-                least = format_size(_MIN_SIZE_BYTES)
-                raise ConfigError(f"{option} is {format_size(num_bytes)}; it must be at least {least}")
+                given, min_size = format_size(num_bytes), format_size(_MIN_SIZE_BYTES)
+                raise ConfigError(f"{option} is {given}; it must be at least {min_size}")
 
     @property
     def parquet(self) -> dict[str, Any]:
@@ -127,61 +122,58 @@ class RewriteSummary:
         groups = f"{self.num_row_groups:,} of about {self.rows_per_row_group:,} rows"
         size = f"{format_size(self.bytes_written)} ({self.compression}), was {format_size(self.bytes_read)}"
         checked = "all rows read back" if self.verified else "rows read and written agree"
-        lines = [
-            f"{self.num_rows:,} rows {order}",
-            f"  files: {self.num_files:,}, row groups: {groups}",
-            f"  size: {size}",
-            f"  checksum: {self.checksum} ({checked})",
-        ]
-        return "\n".join(lines)
+        return (
+            f"{self.num_rows:,} rows {order}\n  files: {self.num_files:,}, row groups: {groups}\n  size: {size}\n"
+            f"  checksum: {self.checksum} ({checked})"
+        )
 
 
-class Watcher:
-    """Hears how the work goes on; this one keeps it for itself."""
+CountRows: TypeAlias = Callable[[int], None]
+Stage: TypeAlias = Callable[[str, int], AbstractContextManager[CountRows]]
+"""Called with the name of a part of the work and its rows; gives what is called with the rows that are done."""
 
-    def note(self, line: str) -> None:
-        """A line that may interest somebody."""
 
-    def stage(self, name: str, num_rows: int) -> AbstractContextManager[CountRows]:
-        """A part of the work begins: what to call with the number of rows that are done."""
-        return nullcontext(lambda num_rows: None)
+def _silent(_name: str, _num_rows: int) -> AbstractContextManager[CountRows]:
+    return nullcontext(lambda num_rows: None)
 
 
 def rewrite(
-    source: Survey,
+    source: ScannedFiles,
     out: Path,
     options: RewriteOptions,
     *,
     overwrite: bool = False,
-    watcher: Watcher | None = None,
+    stage: Stage = _silent,
 ) -> RewriteSummary:
-    """Write the rows of a survey to Parquet files in `out`, a folder that is whole or absent.
-
-    Given the rows and the seed, their order is fixed: the memory, files and row groups have no part in it.
-    """
+    """Write the rows of a scan to Parquet files in `out`, a folder that is whole or absent."""
     check_output(out, [file.path for file in source.files], overwrite)
     with whole_folder(out) as folder:
-        summary = _Rewrite(source, folder, options, watcher or Watcher()).run()
+        summary = _Rewrite(source, folder, options, stage).run()
         (folder / SUMMARY_NAME).write_text(json.dumps(asdict(summary), indent=2) + "\n")
     return summary
 
 
 class _Rewrite:
-    """One rewrite: what all its parts share."""
-
-    def __init__(self, source: Survey, folder: Path, options: RewriteOptions, watcher: Watcher) -> None:
-        self._source, self._folder, self._options, self._watcher = source, folder, options, watcher
+    def __init__(self, source: ScannedFiles, folder: Path, options: RewriteOptions, stage: Stage) -> None:
+        self._source, self._folder, self._options = source, folder, options
+        self._begin_stage = stage
         pa.default_memory_pool().release_unused()
         self._reader, self._sizes = share_memory(source, options, tree_bytes())
         temporary_bytes, output_bytes = estimate(source, self._reader, options)
-        self._groups = plan_output(source.num_rows, source.row_bytes, output_bytes, options)
+        groups = plan_output(source.num_rows, source.row_bytes, output_bytes, options)
+        self._output = partial(OutputFiles, folder, source.columns, groups, options)
         pa.default_memory_pool().release_unused()
-        watcher.note(check_disk(folder, temporary_bytes, output_bytes, self._sizes.bucket_bytes))
+        check_disk(folder, temporary_bytes, output_bytes, self._sizes.bucket_bytes)
         self._read = _Tally()
 
     def run(self) -> RewriteSummary:
         options, source = self._options, self._source
-        files = self._shuffled() if options.shuffle else self._straight()
+        if options.shuffle:
+            files = self._shuffled()
+        else:
+            with self._stage("rewriting") as count, self._output() as files:
+                for batch in self._rows(count):
+                    files.write(batch, is_view=True)
         num_rows = sum(pq.read_metadata(path).num_rows for path in files.paths)
         if num_rows != self._read.num_rows:
             raise DataError(
@@ -203,12 +195,6 @@ class _Rewrite:
             inputs=[file.path for file in source.files],
         )
 
-    def _straight(self) -> "OutputFiles":
-        with self._stage("rewriting") as count, self._output() as files:
-            for batch in self._rows(count):
-                files.write(batch, is_view=True)
-        return files
-
     def _shuffled(self) -> "OutputFiles":
         source, written = self._source, _Tally()
         random = derive_generator("rewrite", self._options.seed).bit_generator
@@ -227,26 +213,22 @@ class _Rewrite:
         return files
 
     def _rows(self, count: CountRows) -> Iterator[pa.RecordBatch]:
-        """The rows of the input, counted as they are read."""
-        stream = read_blocks(self._source, self._reader)
+        stream = BlockStream(self._source, self._reader)
         yield from _counted((batch.drop_columns([ROW_COLUMN]) for batch in stream), self._read, count)
 
-    def _output(self) -> "OutputFiles":
-        return OutputFiles(self._folder, self._source.columns, self._groups, self._options)
-
     def _stage(self, name: str) -> AbstractContextManager[CountRows]:
-        return self._watcher.stage(name, self._source.num_rows)
+        return self._begin_stage(name, self._source.num_rows)
 
     def _verify(self, paths: Sequence[Path]) -> None:
         """Read the written files; nothing else is at work then."""
         files = [DataFile(str(path), path.stat().st_size) for path in paths]
-        written = take_survey(ReadingSection(), files, Wanted())
+        written = scan_files(ReadingSection(), files, ReadRequest())
         pa.default_memory_pool().release_unused()
         share_bytes = min(written.ample_bytes, self._options.usable_bytes(tree_bytes()))
-        share = Share("the reader", max(written.least_bytes, share_bytes), _SETTING)
+        share = Share("the reader", max(written.min_bytes, share_bytes), _SETTING)
         found = _Tally()
         with self._stage("verifying") as count:
-            stream = (batch.drop_columns([ROW_COLUMN]) for batch in read_blocks(written, share))
+            stream = (batch.drop_columns([ROW_COLUMN]) for batch in BlockStream(written, share))
             for _ in _counted(stream, found, count):
                 pass
         self._compare(found, "the written files")
@@ -284,7 +266,9 @@ def _counted(batches: Iterable[pa.RecordBatch], tally: _Tally, count: CountRows)
         count(batch.num_rows)
 
 
-def share_memory(source: Survey, options: RewriteOptions, process_bytes: int) -> tuple[Share, ShuffleSizes]:
+def share_memory(
+    source: ScannedFiles, options: RewriteOptions, process_bytes: int
+) -> tuple[Share, ShuffleSizes]:
     """What reading and shuffling may hold; writing holds row groups as the options say.
 
     The passes of a shuffle come one after the other: the first has the reader and rows that wait for their buckets, the
@@ -294,21 +278,21 @@ def share_memory(source: Survey, options: RewriteOptions, process_bytes: int) ->
     group_bytes = _GROUP_COPIES * options.row_group_bytes
     if options.shuffle:
         for_reader_bytes = usable_bytes // 2
-        least_bytes = max(
-            source.least_bytes + _WAITING_COPIES * _MIN_WAITING_BYTES,
+        min_bytes = max(
+            source.min_bytes + _WAITING_COPIES * _MIN_WAITING_BYTES,
             group_bytes + int(_BUCKET_COPIES * _MIN_BUCKET_BYTES),
         )
     else:
         for_reader_bytes = usable_bytes - group_bytes
-        least_bytes = source.least_bytes + group_bytes
-    if usable_bytes < least_bytes:
+        min_bytes = source.min_bytes + group_bytes
+    if usable_bytes < min_bytes:
         limit_bytes = memory_limit(options.memory_bytes, process_bytes)
         raise BudgetExceeded(
-            f"rewriting needs at least {format_size(process_bytes + least_bytes * 8 // 7 + MIB)}, row groups of "
+            f"rewriting needs at least {format_size(process_bytes + min_bytes * 8 // 7 + MIB)}, row groups of "
             f"{format_size(options.row_group_bytes)} among it, but may hold {format_size(limit_bytes)}; "
             f"raise {_SETTING}, or lower --row-group"
         )
-    reader_bytes = max(source.least_bytes, min(source.ample_bytes, for_reader_bytes))
+    reader_bytes = max(source.min_bytes, min(source.ample_bytes, for_reader_bytes))
     waiting_bytes = min(_MAX_WAITING_BYTES, (usable_bytes - reader_bytes) // _WAITING_COPIES)
     sizes = ShuffleSizes(
         bucket_bytes=min(_MAX_BUCKET_BYTES, int((usable_bytes - group_bytes) / _BUCKET_COPIES)),
@@ -318,7 +302,7 @@ def share_memory(source: Survey, options: RewriteOptions, process_bytes: int) ->
     return Share("the reader", reader_bytes, _SETTING), sizes
 
 
-def estimate(source: Survey, share: Share, options: RewriteOptions) -> tuple[int, int]:
+def estimate(source: ScannedFiles, share: Share, options: RewriteOptions) -> tuple[int, int]:
     """Bytes of the temporary files and of the output, from a sample that is written to memory in their forms."""
     blocks = source.blocks
     chosen = np.unique(np.linspace(0, len(blocks) - 1, min(len(blocks), _SAMPLE_BLOCKS), dtype=int)).tolist()
@@ -346,8 +330,8 @@ def estimate(source: Survey, share: Share, options: RewriteOptions) -> tuple[int
     return (sink.getvalue().size + num_rows * KEY_BYTES) * source.num_rows // num_rows, output_bytes
 
 
-def check_disk(folder: Path, temporary_bytes: int, output_bytes: int, bucket_bytes: int) -> str:
-    """One line with what is needed and what is free; an error when that is too little.
+def check_disk(folder: Path, temporary_bytes: int, output_bytes: int, bucket_bytes: int) -> None:
+    """Log what is needed and what is free; an error when that is too little.
 
     Buckets are removed as the output grows from them. Estimates come from a sample: a tenth more must be free.
     """
@@ -362,7 +346,8 @@ def check_disk(folder: Path, temporary_bytes: int, output_bytes: int, bucket_byt
             f"{folder}: the disk has {format_size(free_bytes)} free but rewriting needs about "
             f"{format_size(needed_bytes)} ({parts}); free some, write to another disk, or take fewer --columns"
         )
-    return f"disk: needs about {format_size(needed_bytes)} ({parts}), has {format_size(free_bytes)}"
+    needed, free = format_size(needed_bytes), format_size(free_bytes)
+    logger.info("disk: needs about %s (%s), has %s", needed, parts, free)
 
 
 def plan_output(num_rows: int, row_bytes: int, output_bytes: int, options: RewriteOptions) -> list[list[int]]:
@@ -450,18 +435,8 @@ class OutputFiles:
 
 def check_output(out: Path, inputs: Iterable[str], overwrite: bool) -> None:
     """Refuse a folder whose content would be lost, and one that is being read."""
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out}: is a file; the output is a folder")
-    if out.exists() and any(out.iterdir()):
-        if not overwrite:
-            raise ConfigError(f"{out}: is not empty; choose another folder, or replace it with --overwrite")
-        if not (out / SUMMARY_NAME).exists():
-            raise ConfigError(
-                f"{out}: has no {SUMMARY_NAME}, so that it was not written by penstock rewrite and is not overwritten; "
-                "choose another folder"
-            )
+    check_replaceable(out, "rewritten data", SUMMARY_NAME, overwrite)
     for path in inputs:
         if "://" not in path and out.resolve() in Path(path).resolve().parents:
-            raise ConfigError(
-                f"{out}: holds the input {Path(path).name}; choose another folder for the output"
-            )
+            name = Path(path).name
+            raise ConfigError(f"{out}: holds the input {name}; choose another folder for the output")

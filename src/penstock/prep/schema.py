@@ -3,37 +3,28 @@
 The first sample is made here, or in a process that the user's code may end.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from penstock.config.errors import DataError
 from penstock.prep.extract import Arrays, Extraction, Item
 from penstock.prep.sections import Preprocessing, SampleSchema
-from penstock.prep.tasks import FileFailed, end_fork_of, failing
+from penstock.prep.tasks import FileFailed, raise_failure
 from penstock.prep.watch import advice_after
 from penstock.readers.files import DataFile
 from penstock.readers.samples import Sample, inferred_schema, label_type
-from penstock.readers.store_schema import FEATURES, ArraySpec, StoreSchema
+from penstock.readers.store_schema import FEATURES, ArrayNames, ArraySpec, StoreSchema
 from penstock.runtime.worker_process import WorkerError
 from penstock.runtime.workers import Supervisor, WorkerEnd, WorkerPool
 
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """How all files are extracted, and to which arrays."""
-
-    extraction: Extraction
-    schema: StoreSchema
+Found = tuple[Extraction, StoreSchema]
+"""How all files are extracted, and to which arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaSearch:
-    """What is looked for, and where."""
-
     extraction: Extraction
     files: tuple[DataFile, ...]
     feature_types: Mapping[str, str]
@@ -45,8 +36,8 @@ class SchemaSearch:
 
 
 def find_schema(search: SchemaSearch, report: Callable[[DataFile], None] = lambda file: None) -> Found:
-    """Look at one file after the other, up to the first that gives something."""
-    process_id, reason = os.getpid(), search.reason
+    """Read one file after the other, up to the first that gives something."""
+    reason = search.reason
     for file in search.files:
         report(file)
         try:
@@ -56,8 +47,6 @@ def find_schema(search: SchemaSearch, report: Callable[[DataFile], None] = lambd
                 raise
             reason = reason or str(failed)
             continue
-        finally:
-            end_fork_of(process_id)
         if found is not None:
             return found
     if reason is not None:
@@ -68,7 +57,7 @@ def find_schema(search: SchemaSearch, report: Callable[[DataFile], None] = lambd
     raise DataError(f"{first}: neither this file nor any other of the {num_files} gives a sample")
 
 
-def find_schema_apart(search: SchemaSearch) -> Found:
+def find_schema_in_worker(search: SchemaSearch) -> Found:
     """The same in another process; a file at which that ends has failed."""
     with WorkerPool(find_schema, 1, _SearchSupervisor()) as pool:
         [(_, found)] = pool.run([search])
@@ -76,15 +65,14 @@ def find_schema_apart(search: SchemaSearch) -> Found:
 
 
 class _SearchSupervisor(Supervisor[SchemaSearch]):
-    def __init__(self) -> None:
-        self._file: DataFile | None = None
+    _file: DataFile | None = None
 
     def received(self, task: SchemaSearch, event: DataFile) -> bool:
         self._file = event
         return False
 
     def died(self, task: SchemaSearch, end: WorkerEnd) -> SchemaSearch:
-        """The search behind the file at which it has ended."""
+        """The search goes on behind the file at which the worker has ended."""
         file = self._file or task.files[0]
         reason = f"{file.path}: a worker process {end.how} at this file; {advice_after(end)}"
         if not task.skips:
@@ -103,31 +91,30 @@ def feature_dtype(section: Preprocessing) -> str:
 def feature_types(section: Preprocessing) -> dict[str, str]:
     """The type of each array of features: that of its group where the run file has one, else that of all features."""
     usual, declared = feature_dtype(section), section.sample_schema
-    return {declared.features_name: usual} | {
-        declared.group_array(group): section.feature_dtypes[group].value
-        if group in section.feature_dtypes
-        else usual
-        for group in declared.feature_groups
-    }
+    own = {group: dtype.value for group, dtype in section.feature_dtypes.items()}
+    groups = {declared.group_array(group): own.get(group, usual) for group in declared.feature_groups}
+    return {declared.features_name: usual} | groups
 
 
 def found_in(file: DataFile, extraction: Extraction, feature_types: Mapping[str, str]) -> Found | None:
     """What the first sample of a file tells; None where it gives none."""
-    with failing(file, extraction.function):
+    try:
         found = extraction.first(file)
         if found is None:
             return None
         resolved, first = found
         schema = _schema(first, resolved, feature_types, file.path)
-        if resolved is extraction:
-            return Found(resolved, schema)
-        # Names of columns, where each is one number: of lists nobody can tell which is which.
-        columns = feature_columns(resolved.declared)
-        arrays = (
-            replace(spec, columns=names) if len(names := columns.get(spec.name, ())) == spec.width else spec
-            for spec in schema.arrays
-        )
-        return Found(resolved, StoreSchema(tuple(arrays), schema.names))
+    except BaseException as error:
+        raise_failure(error, file, extraction.function)
+    if resolved is extraction:
+        return resolved, schema
+    # Names of columns, where each is one number: of lists nobody can tell which is which.
+    columns = feature_columns(resolved.declared)
+    arrays = (
+        replace(spec, columns=names) if len(names := columns.get(spec.name, ())) == spec.width else spec
+        for spec in schema.arrays
+    )
+    return resolved, StoreSchema(tuple(arrays), schema.names)
 
 
 def feature_columns(declared: SampleSchema) -> dict[str, tuple[str, ...]]:
@@ -148,14 +135,21 @@ def feature_columns(declared: SampleSchema) -> dict[str, tuple[str, ...]]:
 
 def _schema(first: Item, extraction: Extraction, feature_types: Mapping[str, str], file: str) -> StoreSchema:
     names, declared = extraction.names, extraction.declared
+    mask_dtype = np.dtype(declared.mask_dtype)
     if isinstance(first, Arrays):
-        specs = [
-            _array_spec(name, array, extraction, feature_types, file) for name, array in first.values.items()
-        ]
+        specs = []
+        for name, array in first.values.items():
+            dtype = array.dtype
+            if name in feature_types:
+                dtype = np.dtype(feature_types[name])
+            elif name.startswith(names.labels):
+                dtype = label_type(array[:1])  # as samples do that come one by one
+            elif name.startswith(names.masks):
+                dtype = mask_dtype
+            specs.append(ArraySpec.of_shape(name, dtype, array.shape, file))
     else:
         specs = _sample_specs(first, extraction, feature_types, file)
     # Heads that are declared but not in the first sample: that it lacks them is reported with its position.
-    mask_dtype = np.dtype(declared.mask_dtype)
     labels = [ArraySpec(names.label(head), np.dtype(kind)) for head, kind in declared.labels.items()]
     masks = [ArraySpec(names.mask(head), mask_dtype, width) for head, width in declared.masks.items()]
     present = {spec.name for spec in specs}
@@ -163,7 +157,7 @@ def _schema(first: Item, extraction: Extraction, feature_types: Mapping[str, str
     if extraction.group_key is not None:
         specs = [spec for spec in specs if spec.name != names.groups]
         specs.append(ArraySpec(names.groups, np.dtype(np.uint64)))
-    return StoreSchema(tuple(_as_declared(spec, extraction) for spec in specs), names)
+    return StoreSchema(tuple(_as_declared(spec, names, declared) for spec in specs), names)
 
 
 def _sample_specs(
@@ -186,21 +180,7 @@ def _sample_specs(
     return [*([] if all_grouped else [features]), *groups, *heads]
 
 
-def _array_spec(
-    name: str, array: Any, extraction: Extraction, feature_types: Mapping[str, str], file: str
-) -> ArraySpec:
-    dtype = array.dtype
-    if name in feature_types:
-        dtype = np.dtype(feature_types[name])
-    elif name.startswith(extraction.names.labels):
-        dtype = label_type(array[:1])  # as samples do that come one by one
-    elif name.startswith(extraction.names.masks):
-        dtype = np.dtype(extraction.declared.mask_dtype)
-    return ArraySpec.of_shape(name, dtype, array.shape, file)
-
-
-def _as_declared(spec: ArraySpec, extraction: Extraction) -> ArraySpec:
-    names, declared = extraction.names, extraction.declared
+def _as_declared(spec: ArraySpec, names: ArrayNames, declared: SampleSchema) -> ArraySpec:
     if spec.name == names.features:
         return replace(spec, width=declared.num_features or spec.width)
     if spec.name.startswith(f"{names.features}_"):

@@ -103,16 +103,8 @@ class Splits(Section):
 
 
 _NUMBER_TYPES = (
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "float16",
-    "float32",
-    "float64",
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"),
+    *("float16", "float32", "float64"),
 )
 
 
@@ -129,9 +121,6 @@ NumberType = Annotated[str, AfterValidator(_one_of(_NUMBER_TYPES))]
 """A type of numbers by its name, such as int16."""
 
 MaskType = Annotated[str, AfterValidator(_one_of((*_NUMBER_TYPES, "bool")))]
-"""A type of masks by its name: numbers, or bool."""
-
-
 GroupName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 """What can be a part of the names of arrays and files."""
 
@@ -278,9 +267,9 @@ class Preprocessing(Section):
         groups = self.sample_schema.feature_groups
         unknown = next((name for name in self.feature_dtypes if name not in groups), None)
         if unknown is not None:
-            told = f"; {hint(unknown, groups)}" if groups else ""
+            known = f"; {hint(unknown, groups)}" if groups else ""
             raise ValueError(
-                f"feature_dtypes: there is no group '{unknown}' in schema.feature_groups{told}; a single type for all "
+                f"feature_dtypes: there is no group '{unknown}' in schema.feature_groups{known}; a single type for all "
                 "features is dtype"
             )
         return self

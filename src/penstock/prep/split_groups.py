@@ -26,12 +26,10 @@ _WHOLE_NUMBER = r"^(-?[0-9]+)\.0*$"
 """With a fraction, as pandas writes whole numbers of a column with a gap: the first group are its digits."""
 _WHOLE_TEXT = re.compile(_WHOLE_NUMBER.replace("$", r"\Z"))
 _WHOLE_BYTES = re.compile(_WHOLE_TEXT.pattern.encode())
-_MAX_WHOLE = 2.0**63
-"""Whole floats below it fit int64."""
 
 
 class _NoGroup(Exception):
-    """A value that tells no group: why, and which of several it is."""
+    """A value without a group: why, and which of several it is."""
 
     def __init__(self, reason: str, index: int = 0) -> None:
         super().__init__(reason)
@@ -123,11 +121,11 @@ def _of_array(values: NDArray[Any]) -> Hashes:
     kind = values.dtype.kind
     if kind == "O":
         return _of_objects(values)
-    if kind == "f":
-        return _of_floats(values)
-    if kind not in "biuSUM":
+    if kind not in "biufSUM":
         raise _NoGroup(f"holds {values.dtype}")
-    return _of_column(pa.array(_plain_moments(values) if kind == "M" else values))
+    if kind in "Mf":
+        values = _plain_moments(values) if kind == "M" else values.astype(np.float64)
+    return _of_column(pa.array(values))
 
 
 def _of_objects(values: Sequence[Any] | NDArray[Any]) -> Hashes:
@@ -154,33 +152,24 @@ def _of_column(values: Any) -> Hashes:
         return _of_column(values.cast(pa.uint8()))
     if types.is_integer(kind):
         return value_hashes(values.cast(pa.string()))
-    if types.is_floating(kind):
-        return _of_floats(values.to_numpy(zero_copy_only=False))
     if types.is_string_view(kind) or types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
         return _of_column(values.cast(pa.large_binary()))
     if kind in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string()):
         return value_hashes(pc.replace_substring_regex(values, _WHOLE_NUMBER, r"\1"))
-    if types.is_timestamp(kind):
+    if types.is_floating(kind):
+        values = values.cast(pa.float64())
+        missing = pc.index(pc.is_nan(values), True).as_py()
+        if missing >= 0:
+            raise _NoGroup("is NaN", missing)
+        try:
+            return _of_column(values.cast(pa.int64()))
+        except pa.ArrowInvalid:
+            pass  # not all of them are whole
+    elif types.is_timestamp(kind):
         values = values.cast(pa.timestamp("us", None if kind.tz is None else "UTC"), safe=False)
     elif not types.is_decimal(kind) and not types.is_date(kind):
         raise _NoGroup(f"holds {kind}")
     distinct = values.dictionary_encode()
-    return _of_distinct(distinct.dictionary.to_pylist(), distinct.indices.to_numpy())
-
-
-def _of_floats(values: NDArray[Any]) -> Hashes:
-    values = values.astype(np.float64, copy=False)
-    missing = np.isnan(values)
-    if missing.any():
-        raise _NoGroup("is NaN", int(np.argmax(missing)))
-    hashes = np.empty(len(values), np.uint64)
-    is_whole = (np.trunc(values) == values) & (np.abs(values) < _MAX_WHOLE)
-    hashes[is_whole] = _of_column(pa.array(values[is_whole].astype(np.int64)))
-    fractions, indices = np.unique(values[~is_whole], return_inverse=True)
-    hashes[~is_whole] = _of_distinct(fractions.tolist(), indices)
-    return hashes
-
-
-def _of_distinct(values: Sequence[Any], indices: NDArray[Any]) -> Hashes:
-    hashes: Hashes = value_hashes(pa.array([group_text(value) for value in values], pa.string()))[indices]
+    texts = [group_text(value) for value in distinct.dictionary.to_pylist()]
+    hashes: Hashes = value_hashes(pa.array(texts, pa.string()))[distinct.indices.to_numpy()]
     return hashes

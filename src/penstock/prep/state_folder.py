@@ -7,17 +7,15 @@ manifest.json         all of them, written last
 log.jsonl             how it went
 """
 
-import fcntl
 import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import DataError
 from penstock.config.write import section_data
 from penstock.prep.extract import module_file, source_checksum
 from penstock.prep.inputs import is_same_input
@@ -35,13 +33,13 @@ from penstock.readers.store_manifest import (
     write_document,
 )
 from penstock.readers.store_schema import StoreSchema
-from penstock.runtime.durable import remove_partial
+from penstock.runtime.durable import locked_folder
 
 LOG_NAME = "log.jsonl"
 _KIND = "penstock preparation"
 _VERSION = 1
+# The setting that tells one text of the user's function from another.
 _MODULE_CHECKSUM = "checksum of the module of extract"
-"""The setting that tells one text of the user's function from another."""
 _PUT_BACK = "put it back as it was, start anew with --restart, or choose another intermediate_dir"
 
 
@@ -93,20 +91,10 @@ class StateFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Nobody else prepares here until this process ends, however it ends."""
+    def locked(self) -> AbstractContextManager[None]:
         self.path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError:
-            raise ConfigError(
-                f"{self.path}: another penstock prep is writing to it; wait for it, or choose another intermediate_dir"
-            ) from None
-        finally:
-            os.close(descriptor)
+        cure = "wait for it, or choose another intermediate_dir"
+        return locked_folder(self.path, f"{self.path}: another penstock prep is writing to it; {cure}")
 
     def clear(self) -> None:
         """Remove everything that a preparation wrote, and nothing else: where none was begun, nothing."""
@@ -121,15 +109,10 @@ class StateFolder:
         # Last: as long as it is there, what a kill leaves of the rest is known to be ours.
         (self.path / PREPARATION_NAME).unlink()
 
-    def remove_torn(self) -> None:
-        remove_partial(self.path)
-        remove_partial(self.path / TASKS_FOLDER)
-
     def load_plan(self) -> Plan | None:
-        """What was begun here; None where nothing was."""
         path = self.path / PREPARATION_NAME
         if not path.exists():
-            names = [path.name for path in self.path.iterdir()]
+            names = (entry.name for entry in self.path.iterdir())
             others = [name for name in names if name[0] != "." and name != TASKS_FOLDER]
             if others:
                 raise DataError(
@@ -209,14 +192,15 @@ class StateFolder:
         for entry, file in zip(record.inputs, task.files, strict=True):
             if is_same_input(entry, file):
                 continue
-            is_changed = True
-            if file.path not in record.left_out:
-                difference = "has changed"
-                if entry.num_bytes != file.size_bytes:
-                    difference = f"had {entry.num_bytes} bytes and has {file.size_bytes}"
-                raise DataError(
-                    f"{self.path}: was begun with something else: input {file.path} {difference}; {_PUT_BACK}"
-                )
+            if file.path in record.left_out:
+                is_changed = True
+                continue
+            difference = "has changed"
+            if entry.num_bytes != file.size_bytes:
+                difference = f"had {entry.num_bytes} bytes and has {file.size_bytes}"
+            raise DataError(
+                f"{self.path}: was begun with something else: input {file.path} {difference}; {_PUT_BACK}"
+            )
         return None if is_changed else record
 
 
@@ -230,9 +214,17 @@ def change_since(plan: Plan, settings: Mapping[str, Any], paths: Sequence[str]) 
     added = [path for path in paths if path not in {*old_paths}]
     gone = [path for path in old_paths if path not in {*paths}]
     if added:
-        files = f"{_counted(added, 'was added', 'were added')}; {_PUT_BACK.partition(', ')[2]}"
+        first = (
+            f"{added[0]} was added"
+            if len(added) == 1
+            else f"{len(added):,} were added, the first of them {added[0]}"
+        )
+        files = f"{first}; {_PUT_BACK.partition(', ')[2]}"
     elif gone:
-        files = f"{_counted(gone, 'is gone', 'are gone')}; {_PUT_BACK.replace('it back as it was', 'back')}"
+        first = (
+            f"{gone[0]} is gone" if len(gone) == 1 else f"{len(gone):,} are gone, the first of them {gone[0]}"
+        )
+        files = f"{first}; {_PUT_BACK.replace('it back as it was', 'back')}"
     elif old_paths != [*paths]:
         files = f"they are in another order; {_PUT_BACK}"
     else:
@@ -250,9 +242,3 @@ def _differences(key: str, old: Any, new: Any) -> list[str]:
         if old.get(inner) != new.get(inner)
         for line in _differences(f"{key}.{inner}", old.get(inner), new.get(inner))
     ]
-
-
-def _counted(paths: Sequence[str], singular: str, plural: str) -> str:
-    if len(paths) == 1:
-        return f"{paths[0]} {singular}"
-    return f"{len(paths):,} {plural}, the first of them {paths[0]}"

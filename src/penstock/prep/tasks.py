@@ -4,15 +4,13 @@ Tasks depend on the files and their sizes alone, never on how many processes the
 batch files everywhere. A task whose record is on disk is done; any other is done again as a whole.
 """
 
-import os
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +27,11 @@ from penstock.readers.store_manifest import BatchRecord, InputRecord, read_docum
 from penstock.readers.store_schema import ArrayNames, StoreSchema
 
 TASKS_FOLDER = "tasks"
+# Enough that many processes end at about the same time, and that little is lost when one is killed.
 _WANTED_TASKS = 256
-"""Enough that many processes end at about the same time, and that little is lost when one is killed."""
-_MIN_TASK_BYTES = 64 * KIB
-_MAX_TASK_BYTES = 64 * MIB
+_MIN_TASK_BYTES, _MAX_TASK_BYTES = 64 * KIB, 64 * MIB
 _PROGRESS_SECONDS = 1.0
-_KIND = "penstock task"
-_VERSION = 1
+_KIND, _VERSION = "penstock task", 1
 
 
 class FileFailed(DataError):
@@ -60,7 +56,6 @@ class Task:
 
     @property
     def batch_prefix(self) -> str:
-        """What the names of all its batch files begin with."""
         return f"batch_{self.number:05d}_"
 
 
@@ -97,10 +92,6 @@ class TaskRecord:
     def num_samples(self) -> int:
         return sum(batch.num_samples for batch in self.batches)
 
-    def save(self, folder: Path) -> None:
-        """It appears when it is whole."""
-        write_document(record_path(folder, self.number), _KIND, _VERSION, asdict(self))
-
     @classmethod
     def load(cls, folder: Path, number: int) -> Self | None:
         """None where the task is not done."""
@@ -108,14 +99,9 @@ class TaskRecord:
             body = read_document(record_path(folder, number), _KIND, _VERSION, absent="is not there")
         except DataError:
             return None
-        return cls(
-            body["number"],
-            tuple(InputRecord(**entry) for entry in body["inputs"]),
-            tuple(BatchRecord(**entry) for entry in body["batches"]),
-            body["left_out"],
-            body["largest_errors"],
-            body.get("nan_samples", 0),
-        )
+        inputs = tuple(InputRecord(**entry) for entry in body.pop("inputs"))
+        batches = tuple(BatchRecord(**entry) for entry in body.pop("batches"))
+        return cls(inputs=inputs, batches=batches, **body)
 
     def is_whole(self, folder: Path) -> bool:
         """Whether its batch files are there, by their sizes and headers."""
@@ -126,7 +112,6 @@ class TaskRecord:
 
 
 def record_path(folder: Path, number: int) -> Path:
-    """The file of a task's record."""
     return folder / TASKS_FOLDER / f"task_{number:05d}.json"
 
 
@@ -174,8 +159,8 @@ def run_task(
 ) -> TaskRecord:
     """Write all batch files of a task, and its record when they are whole.
 
-    A file that fails may have samples in batch files already: the rest is looked through for others, and the task
-    begins again without them.
+    A file that fails may have samples in batch files already: the rest is read for other failures, and the task begins
+    again without them.
     """
     left_out = dict(task.left_out)
     try:
@@ -183,7 +168,7 @@ def run_task(
             attempt = _Attempt(context, replace(task, left_out=left_out), report, clock)
             record = attempt.run()
             if not attempt.failures:
-                record.save(context.folder)
+                write_document(record_path(context.folder, task.number), _KIND, _VERSION, asdict(record))
                 return record
             for failed in attempt.failures:
                 left_out[failed.file] = failed.reason
@@ -206,42 +191,45 @@ class _Attempt:
         self._batches: list[BatchRecord] = []
         self._reported_at = 0.0
         self._num_samples = self._nan_samples = 0
-        self._position = 0
+        self._index = 0
         """Of the input that is being read."""
-        self._process_id = os.getpid()
 
     def run(self) -> TaskRecord:
-        task = self._task
+        task, skips = self._task, self._context.section.on_error is OnError.skip
         for path in self._context.folder.glob(f"{task.batch_prefix}*"):
             path.unlink()
         inputs = []
-        for self._position, file in enumerate(task.files):
-            self._report_progress(file)
-            with self._collecting_failures():
-                inputs.append(self._read(file))
-        with self._collecting_failures():
-            self._write()
+        for self._index, file in enumerate((*task.files, None)):
+            try:
+                if file is None:
+                    self._write()
+                else:
+                    self._report_progress(file)
+                    inputs.append(self._read(file))
+            except FileFailed as failed:
+                if not skips:
+                    raise
+                self.failures.append(failed)
+                self._builder.clear()
         batches, errors = tuple(self._batches), self._builder.largest_errors
         return TaskRecord(task.number, tuple(inputs), batches, task.left_out, errors, self._nan_samples)
 
-    @contextmanager
-    def _collecting_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except FileFailed as failed:
-            if self._context.section.on_error is not OnError.skip:
-                raise
-            self.failures.append(failed)
-            self._builder.clear()
-
     def _read(self, file: DataFile) -> InputRecord:
-        with failing(file, self._context.extraction.function):
+        extraction, number = self._context.extraction, 0
+        try:
             mark = mark_input(file)
+        except Exception as error:
+            raise_failure(error, file, extraction.function)
         if file.path in self._task.left_out:
             return mark
-        number = 0
-        items = self._context.extraction.items(file)
-        while (item := self._next(items, file, number)) is not None:
+        items = extraction.items(file)
+        while True:
+            try:
+                item = next(items, None)
+            except BaseException as error:
+                raise_failure(error, file, extraction.function, number)
+            if item is None:
+                break
             number += self._add(item, file, number)
         if mark.modified_ns is not None and Path(file.path).stat().st_mtime_ns != mark.modified_ns:
             reason = f"{file.path}: was changed while it was read; prepare again when nobody writes to it"
@@ -251,24 +239,11 @@ class _Attempt:
             self._write()
         return replace(mark, num_samples=number)
 
-    def _next(self, items: Iterator[Item], file: DataFile, number: int) -> Item | None:
-        """None at the end. Failures of the user's function are told apart from those of writing."""
-        try:
-            return next(items)
-        except BaseException as error:
-            end_fork_of(self._process_id)
-            if isinstance(error, StopIteration):
-                return None
-            with failing(file, self._context.extraction.function, number):
-                raise
-        raise AssertionError  # `failing` always raises
-
     def _add(self, item: Item, file: DataFile, number: int) -> int:
         """Put samples into the batch, which is written when it is full; gives how many they were."""
-        if isinstance(item, Arrays) and not item.num_samples:
-            return 0
+        num_samples = item.num_samples if isinstance(item, Arrays) else 1
         taken = 0
-        while True:
+        while taken < num_samples:
             try:
                 if isinstance(item, Arrays):
                     taken += self._builder.add_arrays(
@@ -276,6 +251,7 @@ class _Attempt:
                     )
                 else:
                     self._builder.add(item, file=file.path, number=number)
+                    taken = 1
             except DataError as error:
                 raise self._blamed(error) from error
             if self._builder.full:
@@ -283,21 +259,17 @@ class _Attempt:
                 self._report_progress(file)
             elif self._clock() - self._reported_at >= _PROGRESS_SECONDS:
                 self._report_progress(file)
-            if not isinstance(item, Arrays):
-                return 1
-            if taken >= item.num_samples:
-                return taken
+        return num_samples
 
     def _blamed(self, error: DataError) -> FileFailed:
         """Numbers are checked together, so it may be the fault of an earlier file: the message begins with it."""
-        text, files = str(error), self._task.files[: self._position + 1]
+        text, files = str(error), self._task.files[: self._index + 1]
         culprit = next((file for file in reversed(files) if text.startswith(f"{file.path}: ")), files[-1])
         return FileFailed(culprit.path, text, "".join(traceback.format_exception(error)))
 
     def _write(self) -> None:
         if not len(self._builder):
             return
-        end_fork_of(self._process_id)
         try:
             arrays = self._builder.take()
         except DataError as error:
@@ -315,14 +287,12 @@ class _Attempt:
         self._num_samples += record.num_samples
 
     def _report_progress(self, file: DataFile) -> None:
-        end_fork_of(self._process_id)
         self._reported_at = self._clock()
         num_samples, has_written = self._num_samples + len(self._builder), bool(self._batches)
-        self._report(TaskProgress(self._task.number, self._position, num_samples, file.path, has_written))
+        self._report(TaskProgress(self._task.number, self._index, num_samples, file.path, has_written))
 
 
 def nan_samples(arrays: Mapping[str, NDArray[Any]], names: ArrayNames) -> int:
-    """How many samples have features that are NaN."""
     features = [array for name, array in arrays.items() if name.startswith(names.features)]
     found = [
         np.isnan(array).any(axis=tuple(range(1, array.ndim))) for array in features if array.dtype.kind == "f"
@@ -330,31 +300,24 @@ def nan_samples(arrays: Mapping[str, NDArray[Any]], names: ArrayNames) -> int:
     return int(np.logical_or.reduce(found).sum()) if found else 0
 
 
-@contextmanager
-def failing(file: DataFile, function: str | None, number: int | None = None) -> Iterator[None]:
-    """Whatever goes wrong inside the block is the file's failure; a wrong run file is not.
+def raise_failure(
+    error: BaseException, file: DataFile, function: str | None, number: int | None = None
+) -> NoReturn:
+    """Whatever is raised while a file is read is the file's failure; a wrong run file is not.
 
-    `number` is the sample that is being made. No generator may give anything inside the block: that somebody closes it
-    is no failure.
+    `number` is the sample that is being made. The user's function may raise anything; Ctrl-C is only for this process,
+    since workers ignore it.
     """
-    try:
-        yield
-    except (ConfigError, FileFailed):
-        raise
-    except PenstockError as error:
+    is_interrupt = (
+        isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    )
+    if is_interrupt or isinstance(error, ConfigError | FileFailed):
+        raise error
+    if isinstance(error, PenstockError):
         text = str(error)
         reason = text if text.startswith(file.path) else f"{file.path}: {text}"
-        raise FileFailed(file.path, reason, traceback.format_exc()) from error
-    except BaseException as error:  # the user's function may fail in any way
-        if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            raise  # here it is Ctrl-C; workers ignore that
+    else:
         sample = "" if number is None else f"sample {number}: "
         who = "reading" if function is None else f"'{function}'"
         reason = f"{file.path}: {sample}{who} failed: {in_one_line(error)}"
-        raise FileFailed(file.path, reason, traceback.format_exc()) from error
-
-
-def end_fork_of(process_id: int) -> None:
-    """A process that the user's code has forked, and that comes back from it, must not go on with our work."""
-    if os.getpid() != process_id:
-        os._exit(0)
+    raise FileFailed(file.path, reason, traceback.format_exc()) from error

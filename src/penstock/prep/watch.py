@@ -1,4 +1,4 @@
-"""Hears of everything that happens in a preparation: counts it, shows it, writes it down, and may end it."""
+"""Supervises a preparation: counts what happens, shows it, logs it, and may end it."""
 
 import logging
 import signal
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from penstock.config.errors import BudgetExceeded
@@ -26,8 +25,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What is shown and written down, and what ends a preparation."""
-
     verbose: bool = True
     """A line in the log for each file."""
     plain: bool = False
@@ -59,8 +56,7 @@ class Watch(Supervisor[Task]):
     ) -> None:
         """`skips`: a file at which two workers have died is left out, instead of ending the preparation."""
         self.records = {record.number: record for record in kept}
-        self.new_samples = 0
-        self.num_workers = num_workers
+        self.new_samples, self.num_workers = 0, num_workers
         self._num_tasks, self._options, self._skips = len(tasks), options, skips
         self._journal = Journal(log)
         self._running: dict[int, TaskProgress] = {}
@@ -78,9 +74,7 @@ class Watch(Supervisor[Task]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._progress.__exit__(kind, error, trace)
         if isinstance(error, KeyboardInterrupt):
             self._check_stop()
@@ -104,10 +98,9 @@ class Watch(Supervisor[Task]):
             self.write("left_out", task=event.task, file=event.file, reason=event.reason)
         else:
             self._running[event.task] = event
-        self.check()
+        self.tick()
 
     def done(self, record: TaskRecord) -> None:
-        """A task is done: its record is on disk."""
         self._running.pop(record.number, None)
         self.records[record.number] = record
         self.new_samples += record.num_samples
@@ -116,7 +109,7 @@ class Watch(Supervisor[Task]):
             for entry in record.inputs:
                 self.write("file", path=entry.path, bytes=entry.num_bytes, samples=entry.num_samples)
         self.write("task", task=record.number, samples=record.num_samples, batches=len(record.batches))
-        self.check()
+        self.tick()
 
     def died(self, task: Task, end: WorkerEnd) -> Task:
         return self.retried(task, end.how, advice_after(end))
@@ -143,7 +136,7 @@ class Watch(Supervisor[Task]):
         """Nobody is killed for it: a large file is no error, and only the user knows how long one may take."""
         file = self._files[task.number]
         usual = f"; until now it was {longest_seconds:.1f} s at most" if longest_seconds else ""
-        where = f"; it is in {place}" if (place := innermost(stack)) else ""
+        where = f"; it is in {line}" if (line := innermost(stack)) else ""
         self._progress.note(
             f"{file}: nothing was heard of this file for {seconds:.0f} s{usual}{where}; it goes on, Ctrl-C stops and "
             "keeps what is done"
@@ -151,9 +144,6 @@ class Watch(Supervisor[Task]):
         self.write("silent", task=task.number, file=file, seconds=round(seconds, 1))
 
     def tick(self) -> None:
-        self.check()
-
-    def check(self) -> None:
         """Show how far it is; raise when somebody asked to stop, or memory has run out."""
         files = self._files_done + sum(event.num_files for event in self._running.values())
         if files != self._progress.done:
@@ -162,7 +152,7 @@ class Watch(Supervisor[Task]):
             self._progress.refresh(self._fields)
         self._check_stop()
         monitor = self._options.monitor
-        if monitor is not None and self._exceeds():
+        if monitor is not None and self._exceeds(monitor):
             taken, limit = format_size(monitor.last_bytes), format_size(monitor.report.limit_bytes)
             advice = "lower preprocessing.batch_size, or raise memory.limit"
             if monitor.report.start_bytes >= monitor.report.limit_bytes:
@@ -173,18 +163,16 @@ class Watch(Supervisor[Task]):
             )
 
     def takes_too_much(self) -> bool:
-        """Looks again before it says so: a worker may just have been given up."""
-        if self._options.monitor is not None and self._exceeds():
-            self._options.monitor.sample()
-        return self._exceeds()
-
-    def _exceeds(self) -> bool:
         monitor = self._options.monitor
-        is_over = monitor is not None and monitor.last_bytes > monitor.report.limit_bytes
-        return is_over and self._options.stops_when_exceeded
+        if monitor is None or not self._exceeds(monitor):
+            return False
+        monitor.sample()  # a worker may just have been given up
+        return self._exceeds(monitor)
+
+    def _exceeds(self, monitor: MemoryMonitor) -> bool:
+        return self._options.stops_when_exceeded and monitor.last_bytes > monitor.report.limit_bytes
 
     def printed(self, line: str) -> None:
-        """Above what is redrawn."""
         self._progress.note(line)
 
     def write(self, event: str, **fields: Any) -> None:
@@ -206,70 +194,43 @@ class Watch(Supervisor[Task]):
 
 
 def advice_after(end: WorkerEnd) -> str:
-    """What one can do about a worker that died in the middle of its task."""
-    if end.exit_code == -signal.SIGKILL or end.oom_kills:
+    if end.exit_code == -signal.SIGKILL:
         return "most often memory has run out: lower preprocessing.num_workers or batch_size, or raise memory.limit"
-    if place := innermost(end.stack):
-        return f"it was in {place}"
+    if line := innermost(end.stack):
+        return f"it was in {line}"
     return "something that extract calls ends the process"
 
 
-@dataclass(frozen=True, slots=True)
 class PrepSummary:
-    """What a preparation did."""
+    """What a preparation did; `new_samples` are those of this time, `num_workers` is 0 for all in one process."""
 
-    num_files: int
-    num_samples: int
-    num_batches: int
-    bytes_read: int
-    bytes_written: int
-    left_out: Mapping[str, str]
-    """Files that were left out, and why."""
-    empty: Sequence[str]
-    """Files that gave no sample, without being left out."""
-    nan_samples: int
-    """Those with features that are NaN."""
-    largest_errors: Mapping[str, float]
-    """Of rounding to float16, by array."""
-    num_workers: int
-    """0: all in one process."""
-    seconds: float
-    new_samples: int
-    """Those of this time; others were there from a preparation that was stopped."""
-    kept_tasks: int
-    num_tasks: int
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         records: Sequence[TaskRecord],
         kept_tasks: int,
         new_samples: int,
         num_workers: int,
         seconds: float,
-    ) -> "PrepSummary":
-        left_out = {file: reason for record in records for file, reason in record.left_out.items()}
+    ) -> None:
+        self.kept_tasks, self.num_tasks, self.new_samples = kept_tasks, len(records), new_samples
+        self.num_workers, self.seconds = num_workers, seconds
         inputs = [entry for record in records for entry in record.inputs]
-        errors: dict[str, float] = {}
+        batches = [batch for record in records for batch in record.batches]
+        self.num_files, self.bytes_read = len(inputs), sum(entry.num_bytes for entry in inputs)
+        self.num_batches, self.bytes_written = len(batches), sum(batch.num_bytes for batch in batches)
+        self.num_samples = sum(batch.num_samples for batch in batches)
+        self.nan_samples = sum(record.nan_samples for record in records)
+        """Those with features that are NaN."""
+        self.left_out = {file: reason for record in records for file, reason in record.left_out.items()}
+        """Files that were left out, and why."""
+        without = [entry.path for entry in inputs if not entry.num_samples]
+        self.empty = [path for path in without if path not in self.left_out]
+        """Files that gave no sample, without being left out."""
+        self.largest_errors: dict[str, float] = {}
+        """Of rounding to float16, by array."""
         for record in records:
             for name, error in record.largest_errors.items():
-                errors[name] = max(error, errors.get(name, 0.0))
-        return cls(
-            num_files=len(inputs),
-            num_samples=sum(record.num_samples for record in records),
-            num_batches=sum(len(record.batches) for record in records),
-            bytes_read=sum(entry.num_bytes for entry in inputs),
-            bytes_written=sum(batch.num_bytes for record in records for batch in record.batches),
-            left_out=left_out,
-            empty=[entry.path for entry in inputs if not entry.num_samples and entry.path not in left_out],
-            nan_samples=sum(record.nan_samples for record in records),
-            largest_errors=errors,
-            num_workers=num_workers,
-            seconds=seconds,
-            new_samples=new_samples,
-            kept_tasks=kept_tasks,
-            num_tasks=len(records),
-        )
+                self.largest_errors[name] = max(error, self.largest_errors.get(name, 0.0))
 
     def lines(self) -> list[str]:
         samples = counted(self.num_samples, "sample")

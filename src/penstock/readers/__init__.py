@@ -1,30 +1,41 @@
 """Files -> resumable streams of Arrow record batches.
 
-`list_files` turns the paths of a run file into files, `survey` looks at them before anybody decides how much
-memory reading may take, and `read_blocks` turns a survey into a stream. A format says which blocks its files have
-and decodes them; order, shards, places and the origin of rows are the same for all (`sequence.py`, `reading.py`).
-A stream is its own cursor: iterating goes on from its place, `state_dict` says where that is, and `set_epoch` goes
-back to a start. Every record batch carries the origin of its rows (`origin.py`), so that each later error names
-file and row. To add a format, write one module with a function like `survey_parquet` and name it here.
+`list_files` turns the paths of a run file into files, `scan_files` looks at them before anybody decides how much
+memory reading may take, and `BlockStream` turns a scan into a stream. A format says which blocks its files have
+and decodes them; order, shards, positions and row ids are the same for all (`order.py`, `reading.py`). A stream is
+its own cursor: iterating goes on from its position, `state_dict` gives it, and `set_epoch` goes back to a start.
+Every record batch carries the ids of its rows (`stream.py`), so that each later error names file and row. To add a
+format, write one module with a function like `scan_parquet` and name it here.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.config.registry import Registry
 
 if TYPE_CHECKING:
-    from penstock.readers.survey import TakeSurvey
+    from penstock.readers.scan import ScanFormat
 
-READERS: "Registry[TakeSurvey]" = Registry(
-    "dataset type",
-    {
-        "ParquetDataset": "penstock.readers.parquet:survey_parquet",
-        "ArrowDataset": "penstock.readers.arrow_ipc:survey_ipc",
-        "NumpyDataset": "penstock.readers.numpy_files:survey_numpy",
-        "CsvDataset": "penstock.readers.csv:survey_csv",
-        "JsonDataset": "penstock.readers.jsonl:survey_json",
-        "TFRecordDataset": "penstock.readers.tfrecord:survey_tfrecord",
-        "OdpsDataset": "penstock.readers.odps:survey_odps",
-    },
-)
-"""How files of each `data_config.dataset_type` are surveyed; a survey opens them."""
+TABLE_SCHEME = "odps://"
+"""Tables have no suffix; what their paths begin with tells as much."""
+
+
+class Format(NamedTuple):
+    """One format: the function that scans its files, as "package.module:attribute", and their suffixes."""
+
+    path: str
+    suffixes: tuple[str, ...]
+
+
+FORMATS = {
+    "ParquetDataset": Format("penstock.readers.parquet:scan_parquet", (".parquet", ".pq")),
+    "CsvDataset": Format("penstock.readers.csv:scan_csv", (".csv", ".tsv", ".txt")),
+    "ArrowDataset": Format("penstock.readers.arrow_ipc:scan_ipc", (".arrow", ".feather", ".ipc")),
+    "JsonDataset": Format("penstock.readers.jsonl:scan_json", (".json", ".jsonl")),
+    "NumpyDataset": Format("penstock.readers.numpy_files:scan_numpy", (".npy", ".npz")),
+    "TFRecordDataset": Format("penstock.readers.tfrecord:scan_tfrecord", (".tfrecord", ".tfrecords")),
+    "OdpsDataset": Format("penstock.readers.odps:scan_odps", (TABLE_SCHEME,)),
+}
+"""The formats, by `data_config.dataset_type`."""
+
+READERS: "Registry[ScanFormat]" = Registry("dataset type", {name: row.path for name, row in FORMATS.items()})
+"""How files of each format are scanned; a scan opens them."""

@@ -1,7 +1,6 @@
 """Batch files: some arrays with the same samples in one file, native or `.npz`.
 
-`save_batch` writes them, `load_batch` reads them, `read_header` tells what is in a file without reading a value: for
-each array its type, shape, checksum and the offset of its bytes, so that a merge copies bytes and makes no array.
+`read_header` reads no value: it gives the type, shape, checksum and offset of each array, so that a merge copies bytes.
 """
 
 import zlib
@@ -26,13 +25,12 @@ from penstock.readers.batch_layouts import (
     write_native,
     write_npz,
 )
-from penstock.readers.pickled_samples import holds_pickle, load_pickled, refuse_pickle
+from penstock.readers.pickled_samples import PickledFile, holds_pickle, load_pickled
 from penstock.readers.store_manifest import BatchRecord, DamagedFile
 from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.durable import replacing
 
 SUFFIXES = {"native": ".batch", "npz": ".npz"}
-"""Of the files of each layout."""
 
 _LEVELS = {"zlib": (0, 9), "zstd": (1, 22), "lz4": (1, 12)}
 
@@ -81,7 +79,7 @@ def load_batch(
     mmap: bool = False,
     schema: StoreSchema | None = None,
 ) -> dict[str, Values]:
-    """The arrays of a batch file by their names: native or `.npz`, ours or NumPy's; the content tells which.
+    """The arrays of a batch file by their names: native or `.npz`, ours or NumPy's, by its content.
 
     Every value is checked against its checksum, and the arrays can be changed. With `mmap`, arrays that are not
     compressed are read only when and where they are looked at: they are read-only, and checksums are not checked.
@@ -95,16 +93,16 @@ def load_batch(
     header = _header_unless_pickle(path)
     if header is None or header.has_objects:
         if not allow_pickle:
-            raise refuse_pickle(path)
+            raise PickledFile.at_path(path)
         return load_pickled(path, schema)
     return {array.name: read_array(header, array, mmap=mmap) for array in header.arrays.values()}
 
 
 def read_header(path: str | Path) -> BatchHeader:
-    """What is in a batch file, from its header alone."""
+    """What is in a batch file, from its header alone; `PickledFile` where it holds pickled samples."""
     header = _header_unless_pickle(Path(path))
-    if header is None:
-        raise refuse_pickle(Path(path))
+    if header is None or header.has_objects:
+        raise PickledFile.at_path(Path(path))
     return header
 
 
@@ -116,8 +114,6 @@ def is_pickled(path: str | Path) -> bool:
 
 def read_array(header: BatchHeader, array: StoredArray, *, mmap: bool = False) -> Values:
     """The values of one array, decompressed and checked; with `mmap` as in `load_batch`."""
-    if array.dtype.hasobject:
-        raise refuse_pickle(header.path)
     if mmap and array.is_copyable:
         if array.array_bytes == 0:
             return np.empty(array.shape, array.dtype)
@@ -136,7 +132,6 @@ def read_array(header: BatchHeader, array: StoredArray, *, mmap: bool = False) -
 
 
 def check_values(header: BatchHeader, array: StoredArray, checksum: int) -> None:
-    """Refuse an array whose values, as they were read, have another checksum than the header says."""
     if checksum != array.checksum:
         raise DamagedFile(
             f"{header.path}: array '{array.name}' is damaged: its checksum is {checksum:08x}, "
@@ -146,7 +141,6 @@ def check_values(header: BatchHeader, array: StoredArray, checksum: int) -> None
 
 
 def check_layout(layout: str, compression: str, level: int | None) -> None:
-    """Refuse an unknown layout, and a compression or level that it does not have."""
     if layout not in SUFFIXES:
         raise ConfigError(f"layout is '{layout}'; known: {', '.join(SUFFIXES)}")
     check_compression(compression, level)
@@ -158,7 +152,6 @@ def check_layout(layout: str, compression: str, level: int | None) -> None:
 
 
 def check_compression(compression: str, level: int | None) -> None:
-    """Refuse an unknown compression, and a level that it does not have."""
     if compression not in COMPRESSIONS:
         raise ConfigError(f"compression is '{compression}'; known: {', '.join(COMPRESSIONS)}")
     if level is None:

@@ -1,4 +1,4 @@
-r"""The two layouts of batch files: headers that tell where the bytes of arrays lie, and the bytes themselves.
+r"""The two layouts of batch files: headers with the offsets of arrays, and their bytes.
 
 `.npz` is what NumPy writes. The native layout is written faster and has more compressions:
 
@@ -78,7 +78,6 @@ class StoredArray:
 
     @property
     def array_bytes(self) -> int:
-        """Decompressed."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
@@ -89,12 +88,11 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class BatchHeader:
-    """All arrays of a file; each has the same number of samples."""
+    """All arrays of a file of `num_bytes`; each has the same number of samples."""
 
     path: Path
     layout: str
     num_bytes: int
-    """Of the file."""
     arrays: Mapping[str, StoredArray]
 
     @property
@@ -103,12 +101,10 @@ class BatchHeader:
 
     @property
     def has_objects(self) -> bool:
-        """Whether one of the arrays is of pickled objects, as in old files."""
         return any(array.dtype.hasobject for array in self.arrays.values())
 
     @cached_property
     def record(self) -> BatchRecord:
-        """What a manifest keeps of it."""
         facts = [[array.name, array.dtype.str, array.shape, array.checksum] for array in self.arrays.values()]
         checksum = zlib.crc32(json.dumps(facts).encode())
         return BatchRecord(self.path.name, self.num_samples, self.num_bytes, checksum)
@@ -120,16 +116,8 @@ class BatchHeader:
         ]
         return StoreSchema(tuple(specs), names or ArrayNames())
 
-    def array(self, name: str) -> StoredArray:
-        try:
-            return self.arrays[name]
-        except KeyError:
-            known = ", ".join(self.arrays) or "none"
-            raise DataError(f"{self.path}: has no array '{name}'; it has: {known}") from None
-
 
 def check_lengths(file: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse arrays that do not all have the same samples."""
     lengths: dict[int, str] = {}
     for name, shape in shapes.items():
         if not shape:
@@ -164,7 +152,10 @@ def write_native(
         else:
             crc, method = array_checksum(values), compression
             raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
-            num_bytes = stream.write(_compressed(raw, compression, level))
+            if compression == "zlib":
+                num_bytes = stream.write(zlib.compress(raw, -1 if level is None else level))
+            else:
+                num_bytes = stream.write(_arrow_codec(compression, level).compress(raw))
         stored.append(replace(array, offset=position, num_bytes=num_bytes, checksum=crc, compression=method))
         position = _aligned(position + num_bytes)
     stream.truncate(position)
@@ -180,15 +171,8 @@ def _aligned(position: int) -> int:
 
 def _header_text(arrays: Sequence[StoredArray], file_bytes: int) -> bytes:
     items = [
-        {
-            "name": array.name,
-            "dtype": array.dtype.str,
-            "shape": array.shape,
-            "offset": array.offset,
-            "num_bytes": array.num_bytes,
-            "compression": array.compression,
-            "crc32": array.checksum,
-        }
+        {"name": array.name, "dtype": array.dtype.str, "shape": array.shape, "offset": array.offset}
+        | {"num_bytes": array.num_bytes, "compression": array.compression, "crc32": array.checksum}
         for array in arrays
     ]
     return json.dumps({"file_bytes": file_bytes, "arrays": items}, separators=(",", ":")).encode()
@@ -217,11 +201,8 @@ def read_native_header(path: Path, stream: BinaryIO, file_bytes: int) -> BatchHe
         )
     arrays = {}
     for item in document["arrays"]:
-        dtype, shape = np.dtype(item["dtype"]), tuple(item["shape"])
-        array = StoredArray(
-            *(item["name"], dtype, shape, item["offset"], item["num_bytes"], item["compression"]),
-            item["crc32"],
-        )
+        dtype, shape = np.dtype(item.pop("dtype")), tuple(item.pop("shape"))
+        array = StoredArray(dtype=dtype, shape=shape, checksum=item.pop("crc32"), **item)
         is_inside = 0 <= array.offset <= array.offset + array.num_bytes <= file_bytes
         is_whole = array.compression != "none" or array.num_bytes == array.array_bytes
         is_known = array.compression in COMPRESSIONS and not dtype.hasobject
@@ -296,12 +277,6 @@ def _member_array(
         checksum=None if header.dtype.hasobject else crc,
         is_column_major=header.is_column_major,
     )
-
-
-def _compressed(raw: memoryview, compression: str, level: int | None) -> Any:
-    if compression == "zlib":
-        return zlib.compress(raw, -1 if level is None else level)
-    return _arrow_codec(compression, level).compress(raw)
 
 
 def decompressed(layout: str, array: StoredArray, stored: memoryview) -> Any:

@@ -5,7 +5,7 @@ join or reorder rows otherwise: string_view becomes string, and dictionaries cou
 dictionaries of many files fit into one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ import pyarrow.types as pt
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
-from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.stream import ROW_COLUMN
 
-_USABLE = "integers, floats, bools, strings, decimals, timestamps, dates, lists of these, and maps"
+_USABLE = "usable are integers, floats, bools, strings, decimals, timestamps, dates, lists of these, and maps"
 _ADVICE = {
     "binary": "write it as string",
     "struct": "write its fields as columns of their own",
@@ -26,38 +26,33 @@ _ADVICE = {
 }
 
 
+_IS_LIST = (pt.is_list, pt.is_large_list, pt.is_fixed_size_list, pt.is_list_view, pt.is_large_list_view)
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Whether values are lists, however Arrow lays them out."""
-    return bool(
-        pt.is_list(kind)
-        or pt.is_large_list(kind)
-        or pt.is_fixed_size_list(kind)
-        or pt.is_list_view(kind)
-        or pt.is_large_list_view(kind)
-    )
+    return any(check(kind) for check in _IS_LIST)
 
 
 def project(schema: pa.Schema, columns: Sequence[str] | None, file: str) -> pa.Schema:
-    """The wanted columns of a file, in the wanted order, with the types they are given out as."""
+    """The requested columns of a file, in the requested order, with the types they are given out as."""
     if columns is None:
         if ROW_COLUMN in schema.names:
             raise DataError.at("this name is reserved for the origin of rows", file=file, column=ROW_COLUMN)
         return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
-    return pa.schema([_wanted_field(schema, name, file) for name in columns])
-
-
-def _wanted_field(schema: pa.Schema, name: str, file: str) -> "pa.Field[Any]":
-    positions = schema.get_all_field_indices(name)
-    if not positions:
-        raise DataError(f"{file}: there is no column '{name}'; {hint(name, schema.names)}")
-    if len(positions) > 1:
-        raise DataError.at(f"stands {len(positions)} times in this file", file=file, column=name)
-    value_type = schema.field(positions[0]).type
-    if not is_usable(value_type):
-        raise DataError.at(
-            f"has type {value_type}, which cannot be used; {_advice(value_type)}", file=file, column=name
-        )
-    return pa.field(name, plain_type(value_type))
+    fields = []
+    for name in columns:
+        positions = schema.get_all_field_indices(name)
+        if not positions:
+            raise DataError(f"{file}: there is no column '{name}'; {hint(name, schema.names)}")
+        if len(positions) > 1:
+            raise DataError.at(f"stands {len(positions)} times in this file", file=file, column=name)
+        kind = schema.field(positions[0]).type
+        if not is_usable(kind):
+            advice = next((advice for part, advice in _ADVICE.items() if part in str(kind)), _USABLE)
+            raise DataError.at(f"has type {kind}, which cannot be used; {advice}", file=file, column=name)
+        fields.append(pa.field(name, plain_type(kind)))
+    return pa.schema(fields)
 
 
 def join_schemas(first: pa.Schema | None, first_file: str, other: pa.Schema, other_file: str) -> pa.Schema:
@@ -65,99 +60,60 @@ def join_schemas(first: pa.Schema | None, first_file: str, other: pa.Schema, oth
 
     Except that string and large_string are one type in two widths: the wider one holds both.
     """
-    if first is None:
+    if first is None or first.equals(other):
         return other
+
+    def widened(kind: Any) -> Any:
+        return _with_leaves(kind, lambda leaf: pa.large_string() if pt.is_string(leaf) else leaf)
+
     fields = []
     for field in first:
-        other_type = other.field(field.name).type
-        joined = field.type if other_type == field.type else _wider_text(field.type, other_type)
-        if joined is None:
-            raise DataError(
-                f"column '{field.name}' is {field.type} in {first_file} but {other_type} in {other_file}; "
-                "write both with one type"
-            )
+        joined, other_type = field.type, other.field(field.name).type
+        if other_type != joined:
+            joined = widened(joined)
+            if joined != widened(other_type):
+                raise DataError(
+                    f"column '{field.name}' is {field.type} in {first_file} but {other_type} in {other_file}; "
+                    "write both with one type"
+                )
         fields.append(pa.field(field.name, joined))
     return pa.schema(fields)
 
 
-def _wider_text(first: Any, second: Any) -> Any:
-    """The type that holds both where they differ only in the width of texts; else None."""
-    if _narrow_text(first) != _narrow_text(second):
-        return None
-    return _with_text(first, pa.large_string())
+def _with_leaves(kind: Any, leaf: Callable[[Any], Any]) -> Any:
+    """A type with every type inside of lists, maps and dictionaries exchanged."""
+    if pt.is_dictionary(kind):
+        return pa.dictionary(pa.int32(), _with_leaves(kind.value_type, leaf), kind.ordered)
+    if pt.is_map(kind):
+        return pa.map_(_with_leaves(kind.key_type, leaf), _with_leaves(kind.item_type, leaf))
+    if pt.is_list(kind):
+        return pa.list_(_with_leaves(kind.value_type, leaf))
+    if pt.is_large_list(kind):
+        return pa.large_list(_with_leaves(kind.value_type, leaf))
+    if pt.is_fixed_size_list(kind):
+        return pa.list_(_with_leaves(kind.value_type, leaf), kind.list_size)
+    return leaf(kind)
 
 
-def _narrow_text(value_type: Any) -> Any:
-    return _with_text(value_type, pa.string())
-
-
-def _with_text(value_type: Any, text: pa.DataType) -> Any:
-    """The type with all its texts as `text`."""
-    types = pa.types
-    if types.is_string(value_type) or types.is_large_string(value_type):
-        return text
-    if types.is_dictionary(value_type):
-        return pa.dictionary(
-            value_type.index_type, _with_text(value_type.value_type, text), value_type.ordered
-        )
-    if types.is_map(value_type):
-        return pa.map_(_with_text(value_type.key_type, text), _with_text(value_type.item_type, text))
-    if types.is_list(value_type):
-        return pa.list_(_with_text(value_type.value_type, text))
-    if types.is_large_list(value_type):
-        return pa.large_list(_with_text(value_type.value_type, text))
-    if types.is_fixed_size_list(value_type):
-        return pa.list_(_with_text(value_type.value_type, text), value_type.list_size)
-    return value_type
-
-
-def plain_type(value_type: Any) -> Any:
+def plain_type(kind: Any) -> Any:
     """The type that values are given out as.
 
     >>> plain_type(pa.list_(pa.string_view()))
     ListType(list<item: string>)
     """
-    types = pa.types
-    if types.is_string_view(value_type):
-        return pa.string()
-    if types.is_dictionary(value_type):
-        return pa.dictionary(pa.int32(), plain_type(value_type.value_type), value_type.ordered)
-    if types.is_map(value_type):
-        return pa.map_(plain_type(value_type.key_type), plain_type(value_type.item_type))
-    if types.is_list(value_type):
-        return pa.list_(_plain_item(value_type))
-    if types.is_large_list(value_type):
-        return pa.large_list(_plain_item(value_type))
-    if types.is_fixed_size_list(value_type):
-        return pa.list_(_plain_item(value_type), value_type.list_size)
-    return value_type
+    return _with_leaves(kind, lambda leaf: pa.string() if pt.is_string_view(leaf) else leaf)
 
 
-def _plain_item(list_type: Any) -> "pa.Field[Any]":
-    return pa.field("item", plain_type(list_type.value_type))
-
-
-def is_usable(value_type: Any) -> bool:
+def is_usable(kind: Any) -> bool:
     """Whether features can be made from values of this type."""
-    types = pa.types
-    if types.is_dictionary(value_type):
-        return is_usable(value_type.value_type)
-    if types.is_list(value_type) or types.is_large_list(value_type) or types.is_fixed_size_list(value_type):
-        return is_usable(value_type.value_type)
-    if types.is_map(value_type):
-        return is_usable(value_type.key_type) and is_usable(value_type.item_type)
-    is_text = (
-        types.is_string(value_type) or types.is_large_string(value_type) or types.is_string_view(value_type)
-    )
-    is_number = types.is_integer(value_type) or types.is_floating(value_type) or types.is_decimal(value_type)
-    is_moment = types.is_timestamp(value_type) or types.is_date(value_type)
-    return is_text or is_number or is_moment or types.is_boolean(value_type)
-
-
-def _advice(value_type: pa.DataType) -> str:
-    name = str(value_type)
-    found = [advice for part, advice in _ADVICE.items() if part in name]
-    return found[0] if found else f"usable are {_USABLE}"
+    if pt.is_map(kind):
+        return is_usable(kind.key_type) and is_usable(kind.item_type)
+    is_nested = pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)
+    if is_nested or pt.is_dictionary(kind):
+        return is_usable(kind.value_type)
+    is_text = pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
+    is_number = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)
+    return is_text or is_number or pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_boolean(kind)
 
 
 def with_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -174,36 +130,34 @@ def as_type(array: Any, given_type: Any) -> Any:
     >>> as_type(pa.array([["a"], ["b"]], pa.list_(pa.string_view())).slice(1), pa.list_(pa.string())).to_pylist()
     [['b']]
     """
-    types = pa.types
     if array.type == given_type:
         return array
-    if types.is_fixed_size_list(array.type):
-        return _fixed_size_list(array, given_type)
-    if types.is_map(array.type):
-        offsets, first, count = _own_offsets(array)
-        keys = as_type(array.keys.slice(first, count), given_type.key_type)
-        items = as_type(array.items.slice(first, count), given_type.item_type)
-        return pa.MapArray.from_arrays(offsets, keys, items, type=given_type, mask=_mask(array))
-    if types.is_list(array.type) or types.is_large_list(array.type):
-        offsets, first, count = _own_offsets(array)
-        items = as_type(array.values.slice(first, count), given_type.value_type)
-        list_class: Any = pa.ListArray if types.is_list(array.type) else pa.LargeListArray
-        return list_class.from_arrays(offsets, items, type=given_type, mask=_mask(array))
+    if pt.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        items = as_type(array.values.slice(array.offset * size, len(array) * size), given_type.value_type)
+        mask = array.is_null() if array.null_count else None
+        return pa.FixedSizeListArray.from_arrays(items, type=given_type, mask=mask)
+    if pt.is_map(array.type) or pt.is_list(array.type) or pt.is_large_list(array.type):
+        return with_items(array, given_type, as_type)
     return array.cast(given_type)
 
 
-def _fixed_size_list(array: Any, given_type: Any) -> Any:
-    size = array.type.list_size
-    items = as_type(array.values.slice(array.offset * size, len(array) * size), given_type.value_type)
-    return pa.FixedSizeListArray.from_arrays(items, type=given_type, mask=_mask(array))
+def with_items(array: Any, given_type: Any, convert: Callable[[Any, Any], Any]) -> Any:
+    """The rows of a list or map array with their items converted, and offsets counted from its own first item.
 
-
-def _own_offsets(array: Any) -> tuple[Any, int, int]:
-    """The offsets of a slice counted from its own first item; that item, and the number of items."""
+    Offsets of a damaged file point anywhere.
+    """
+    is_map = pt.is_map(array.type)
     offsets = array.offsets.to_numpy()
-    first = int(offsets[0])
-    return pa.array(offsets - np.asarray(first, offsets.dtype)), first, int(offsets[-1]) - first
-
-
-def _mask(array: Any) -> Any:
-    return array.is_null() if array.null_count else None
+    first, count = int(offsets[0]), int(offsets[-1]) - int(offsets[0])
+    items = [array.keys, array.items] if is_map else [array.values]
+    if first < 0 or first + count > len(items[0]) or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError(f"offsets of a {array.type} column go backwards")
+    item_types = [given_type.key_type, given_type.item_type] if is_map else [given_type.value_type]
+    list_class: Any = pa.ListArray if pt.is_list(array.type) else pa.LargeListArray
+    return (pa.MapArray if is_map else list_class).from_arrays(
+        pa.array(offsets - np.asarray(first, offsets.dtype)),
+        *(convert(part.slice(first, count), kind) for part, kind in zip(items, item_types, strict=True)),
+        type=given_type,
+        mask=array.is_null() if array.null_count else None,
+    )

@@ -17,37 +17,15 @@ from urllib.parse import unquote
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint, nearest_name
 from penstock.config.registry import Registry
-from penstock.readers.splits import MANIFEST_NAME, check_one_split, head_folders
+from penstock.readers import FORMATS, TABLE_SCHEME
 from penstock.readers.uris import Uri, is_uri, path_name
 
-TABLE_SCHEME = "odps://"
-"""Tables have no suffix; what their paths begin with tells as much."""
-
-TYPE_OF_SUFFIX = {
-    ".parquet": "ParquetDataset",
-    ".pq": "ParquetDataset",
-    ".csv": "CsvDataset",
-    ".tsv": "CsvDataset",
-    ".txt": "CsvDataset",
-    ".arrow": "ArrowDataset",
-    ".feather": "ArrowDataset",
-    ".ipc": "ArrowDataset",
-    ".json": "JsonDataset",
-    ".jsonl": "JsonDataset",
-    ".npy": "NumpyDataset",
-    ".npz": "NumpyDataset",
-    ".tfrecord": "TFRecordDataset",
-    ".tfrecords": "TFRecordDataset",
-    TABLE_SCHEME: "OdpsDataset",
-}
+TYPE_OF_SUFFIX = {suffix: name for name, row in FORMATS.items() for suffix in row.suffixes}
 """The dataset type that a file's suffix stands for; in a directory, these are the data files."""
-
 HDF5_SUFFIXES = (".h5", ".hdf5")
 """Of files that a merge may write, and that no reader reads."""
-
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 """Suffixes that stand after the format's own."""
-
 LISTERS: "Registry[Callable[[Uri], list[DataFile]]]" = Registry(
     "scheme",
     {
@@ -58,7 +36,13 @@ LISTERS: "Registry[Callable[[Uri], list[DataFile]]]" = Registry(
     },
 )
 """How the files behind a path with a scheme are listed; those of `file://` are local ones."""
-
+MANIFEST_NAME = "manifest.json"
+"""What makes a folder a store; written last, when everything else is there."""
+SPLITS = ("train", "val", "test")
+_HEADS_FOLDER = re.compile(rf".+_({'|'.join(SPLITS)})")
+_SPLIT_FILE = re.compile(rf"{_HEADS_FOLDER.pattern}\.np[yz]")
+_SHARD = re.compile(r"(\.tfrecords?)-\d+-of-\d+")
+"""How TensorFlow names the parts of a set: clicks.tfrecord-00000-of-00004."""
 _SHOWN = 10
 
 
@@ -78,10 +62,6 @@ class DataFile:
     def suffix(self) -> str:
         """What tells the format: '.csv' for 'clicks.csv.gz'."""
         return data_suffix(self.path)
-
-
-_SHARD = re.compile(r"(\.tfrecords?)-\d+-of-\d+")
-"""How TensorFlow names the parts of a set: clicks.tfrecord-00000-of-00004."""
 
 
 def data_suffix(path: str) -> str:
@@ -106,52 +86,44 @@ def choose_data_files(names: Iterable[str]) -> list[str]:
 def list_files(path_spec: str) -> list[DataFile]:
     """The files that a path of the run file means, each once, in a fixed order."""
     parts = [path_spec] if os.path.exists(path_spec) else [part.strip() for part in path_spec.split(",")]
-    files = [file for part in parts if part for file in _list_part(part)]
+    files: list[DataFile] = []
+    for part in filter(None, parts):
+        uri = Uri.parse(part) if is_uri(part) else None
+        if uri is None or uri.scheme == "file":
+            files += map(_data_file, _expand(part if uri is None else f"/{unquote(uri.key)}"))
+        elif uri.scheme in LISTERS:
+            files += LISTERS.get(uri.scheme)(uri)
+        else:
+            raise DataError(
+                f"{part}: {uri.scheme}:// paths cannot be read; {hint(uri.scheme, [*LISTERS, 'file'])}"
+            )
     if not files:
-        raise DataError("no data path is given; set train_input_path or eval_input_path")
+        cure = "; set train_input_path or eval_input_path"
+        raise DataError(f"no data path is given{cure}", cure)
     for earlier, path in pairwise(sorted(file.path for file in files)):
         if earlier == path:
             raise DataError(f"'{path_spec}' names {path} twice; its rows would be read twice")
     return files
 
 
-def _list_part(part: str) -> list[DataFile]:
-    if not is_uri(part):
-        return [_data_file(path) for path in _expand(part)]
-    uri = Uri.parse(part)
-    if uri.scheme == "file":
-        return [_data_file(path) for path in _expand(f"/{unquote(uri.key)}")]
-    if uri.scheme not in LISTERS:
-        raise DataError(
-            f"{part}: {uri.scheme}:// paths cannot be read; {hint(uri.scheme, [*LISTERS, 'file'])}"
-        )
-    return LISTERS.get(uri.scheme)(uri)
-
-
 def _expand(part: str) -> Iterator[str]:
+    """The local files that a path means."""
     path = os.path.expanduser(part)
     if os.path.isdir(path):
         yield from _files_in(path)
     elif os.path.lexists(path):
         yield path
     elif glob.has_magic(path):
-        yield from _matches(path)
+        matches = sorted(glob.glob(path, recursive=True))
+        if not matches:
+            folder = path
+            while glob.has_magic(folder):
+                folder = os.path.dirname(folder)
+            raise DataError(f"{path}: matches nothing; {_content(folder or '.')}")
+        for match in matches:
+            yield from _files_in(match) if os.path.isdir(match) else [match]
     else:
         raise _missing(path)
-
-
-def _matches(pattern: str) -> Iterator[str]:
-    matches = sorted(glob.glob(pattern, recursive=True))
-    if not matches:
-        folder = pattern
-        while glob.has_magic(folder):
-            folder = os.path.dirname(folder)
-        raise DataError(f"{pattern}: matches nothing; {_content(folder or '.')}")
-    for match in matches:
-        if os.path.isdir(match):
-            yield from _files_in(match)
-        else:
-            yield match
 
 
 def _files_in(folder: str) -> list[str]:
@@ -209,3 +181,42 @@ def describe_content(folder: str, names: Sequence[str]) -> str:
         return f"{folder} is empty"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{folder} holds {', '.join(names[:_SHOWN])}{more}"
+
+
+# The splits of an array store, told by the names of its files: `penstock merge` writes `X_train.npy`,
+# `labels_train.npz` and `masks_train.npz` (or folders `labels_train/` with a `.npy` file for each head) beside a
+# manifest. A glob such as `data/processed/*_train*` names a split of it.
+
+
+def split_file(path: str) -> tuple[str, str] | None:
+    """The folder of the store that a file may belong to, and its name there; None where it is not called like that.
+
+    >>> split_file("data/X_train.npy")
+    ('data', 'X_train.npy')
+    >>> split_file("data/labels_val/action.npy")
+    ('data', 'labels_val/action.npy')
+    """
+    folder, name = os.path.split(path.partition("?")[0] if is_uri(path) else path)
+    if _SPLIT_FILE.fullmatch(name):
+        return folder or ".", name
+    folder, inner = os.path.split(folder)
+    return (folder or ".", f"{inner}/{name}") if _HEADS_FOLDER.fullmatch(inner) else None
+
+
+def head_folders(file_names: Iterable[str], folder_names: Iterable[str]) -> list[str]:
+    """The folders of a store that hold more of its arrays, sorted; none where the folder is no store."""
+    if MANIFEST_NAME not in file_names:
+        return []
+    return sorted(name for name in folder_names if _HEADS_FOLDER.fullmatch(name))
+
+
+def check_one_split(folder: str, file_names: Iterable[str]) -> None:
+    """Refuse a store with several splits where one is wanted: a model must not be trained on what it is judged by."""
+    names = list(file_names)
+    found = {match[1] for match in map(_SPLIT_FILE.fullmatch, names) if match}
+    splits = [split for split in SPLITS if split in found]
+    if MANIFEST_NAME in names and len(splits) > 1:
+        raise DataError(
+            f"{folder}: is a store with the splits {', '.join(splits)}; name one of them, as "
+            f"{folder.rstrip('/')}/*_{splits[0]}*"
+        )

@@ -7,9 +7,9 @@ maps and reads no number as a string, so a column may be read as another type th
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from typing import Any
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,10 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
-from penstock.readers.framing import Lines
-from penstock.readers.origin import row_ids
-from penstock.readers.quarantine import Quarantine
-from penstock.readers.record_index import BYTE_ORDER_MARK, TextFile, index_records, sample_texts
-from penstock.readers.sections import FieldType, ReadingSection
-from penstock.readers.survey import Survey, Wanted
-from penstock.readers.text_decoder import BadRecord, ParseCost, TextSurvey
+from penstock.readers.indexed_files import ScannedRecords, declared_types, join_types
+from penstock.readers.record_index import BYTE_ORDER_MARK, Lines, TextFile, index_text, sample_texts
+from penstock.readers.scan import ReadRequest, ScannedFiles
+from penstock.readers.sections import ReadingSection
 
 _START_BYTES = 4 * KIB
 _COPIES_OF_TEXT, _COPIES_OF_LISTS = 3, 8
@@ -38,26 +35,15 @@ _SAMPLED_VALUE_BYTES = 8
 _END_OF_ASCII = 0x80
 _INT64_END = 1 << 63
 _FIXED = (pa.bool_(), pa.int64(), pa.uint64(), pa.float64())
-_SCALARS: dict[str, pa.DataType] = {
-    "INT32": pa.int32(),
-    "INT64": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "STRING": pa.string(),
-}
 _ADVICE = "correct it, or declare another type in data_config.input_fields"
 
 
-def survey_json(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
+def scan_json(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     """Count lines, and find keys and the types that are not declared from samples."""
     framing = Lines()
-    indexes = tuple(index_records(file, _data_start(file), framing, wanted.index_dir) for file in files)
+    indexes = index_text(files, map(_data_start, files), framing, wanted.index_dir)
     sample = _sample_lines(text for _, text in sample_texts(files, indexes, framing))
-    declared = {
-        field.input_name: _declared_type(field.input_type)
-        for field in reading.resolved_input_fields()
-        if field.input_type is not None
-    }
+    declared = declared_types(reading)
     names = dict.fromkeys([*sample.types, *declared])
     if not sample.num_rows:  # files without a line may have any key
         names |= dict.fromkeys(wanted.columns or [])
@@ -68,9 +54,18 @@ def survey_json(reading: ReadingSection, files: Sequence[DataFile], wanted: Want
     }
     columns = project(pa.schema(list(types.items())), wanted.columns, files[0].path)
     read_columns = pa.schema([(name, _read_type(types[name], found[name])) for name in columns.names])
-    parser = JsonParser(tuple(file.path for file in files), columns, read_columns, wanted.quarantine)
-    row_bytes = sample.row_bytes(columns.names)
-    return TextSurvey(tuple(files), indexes, framing, parser, row_bytes, sample.text_row_bytes)
+    row_bytes = 1
+    if sample.num_rows:
+        content_bytes = sum(sample.content_bytes.get(name, 0) for name in columns.names)
+        row_bytes = _SAMPLED_VALUE_BYTES * (len(columns) + 1) + -(-content_bytes // sample.num_rows)
+    # The text, its values as Arrow's parser holds them, and the columns.
+    has_lists = any(pa.types.is_nested(value_type) for value_type in columns.types)
+    num_cast = sum(read_columns.field(field.name).type != field.type for field in columns)
+    record_bytes = _VALUE_BYTES * (len(columns) + 1) + _NUMBER_AS_STRING_BYTES * num_cast
+    costs = (_COPIES_OF_LISTS if has_lists else _COPIES_OF_TEXT, record_bytes)
+    sizes = (row_bytes, sample.text_row_bytes)
+    shared = (tuple(files), indexes, framing, columns, *sizes, costs, wanted.quarantine)
+    return ScannedJson(*shared, read_columns=read_columns)
 
 
 def _data_start(file: DataFile) -> int:
@@ -85,25 +80,8 @@ def _data_start(file: DataFile) -> int:
     return start
 
 
-# Types.
-
-
-def _declared_type(field_type: FieldType) -> Any:
-    kind, _, rest = field_type.value.partition("_")
-    if kind == "ARRAY":
-        return pa.list_(_declared_type(FieldType(rest)))
-    if kind == "MAP":
-        key, _, item = rest.partition("_")
-        return pa.map_(_SCALARS[key], _SCALARS[item])
-    return _SCALARS[field_type.value]
-
-
-def value_type(value: object) -> Any:
-    """The narrowest type that holds a value.
-
-    >>> value_type([1, 2.5, None])
-    ListType(list<item: double>)
-    """
+def _value_type(value: object) -> Any:
+    """The narrowest type that holds a value."""
     match value:
         case None:
             return pa.null()
@@ -114,31 +92,11 @@ def value_type(value: object) -> Any:
         case float():
             return pa.float64()
         case list():
-            return pa.list_(reduce(join_types, map(value_type, value), pa.null()))
+            return pa.list_(reduce(join_types, map(_value_type, value), pa.null()))
         case dict():
-            return pa.struct([(key, value_type(item)) for key, item in value.items()])
+            return pa.struct([(key, _value_type(item)) for key, item in value.items()])
         case _:
             return pa.string()
-
-
-def join_types(first: Any, second: Any) -> Any:
-    """The narrowest type that holds the values of both; string where nothing else does."""
-    if first == second or pa.types.is_null(second):
-        return first
-    if pa.types.is_null(first):
-        return second
-    if {first, second} == {pa.int64(), pa.uint64()}:
-        return pa.uint64()
-    if pa.float64() in (first, second) and not {first, second}.isdisjoint({pa.int64(), pa.uint64()}):
-        return pa.float64()
-    if pa.types.is_list(first) and pa.types.is_list(second):
-        return pa.list_(join_types(first.value_type, second.value_type))
-    if pa.types.is_struct(first) and pa.types.is_struct(second):
-        fields = {field.name: field.type for field in first}
-        for field in second:
-            fields[field.name] = join_types(fields.get(field.name, pa.null()), field.type)
-        return pa.struct(list(fields.items()))
-    return pa.string()
 
 
 def _given_type(found: Any, is_string: bool) -> Any:
@@ -163,29 +121,22 @@ def _read_type(given: Any, found: Any) -> Any:
     return found if pa.types.is_string(given) and found in _FIXED else given
 
 
-@dataclass(slots=True)
-class _Sample:
+class _Sample(NamedTuple):
     """What the sampled lines of the files say."""
 
-    types: dict[str, Any] = field(default_factory=dict)
+    types: dict[str, Any]
     """The narrowest type that holds every sampled value, by key, in the order in which keys were met."""
-    num_rows: int = 0
-    content_bytes: dict[str, int] = field(default_factory=dict)
+    content_bytes: dict[str, int]
     """Of strings and lists, by key."""
-    text_row_bytes: int = 1
-    """Of a row as text: the largest mean of a sampled part."""
-
-    def row_bytes(self, names: Sequence[str]) -> int:
-        """Bytes of a row in memory, with its origin."""
-        if not self.num_rows:
-            return 1
-        contents = sum(self.content_bytes.get(name, 0) for name in names)
-        return _SAMPLED_VALUE_BYTES * (len(names) + 1) + -(-contents // self.num_rows)
+    num_rows: int
+    text_row_bytes: int
 
 
 def _sample_lines(texts: Iterable[bytes]) -> _Sample:
     """Look at some lines; those that cannot be read are left for the reader to report."""
-    sample = _Sample()
+    types: dict[str, Any] = {}
+    content_bytes: dict[str, int] = {}
+    total_rows, text_row_bytes = 0, 1
     for text in texts:
         num_rows = 0
         for line in text.split(b"\n"):
@@ -196,52 +147,42 @@ def _sample_lines(texts: Iterable[bytes]) -> _Sample:
             if isinstance(found, dict):
                 num_rows += 1
                 for key, value in found.items():
-                    sample.types[key] = join_types(sample.types.get(key, pa.null()), value_type(value))
-                    sample.content_bytes[key] = sample.content_bytes.get(key, 0) + _content_bytes(value)
-        sample.num_rows += num_rows
-        sample.text_row_bytes = max(sample.text_row_bytes, len(text) // max(1, num_rows))
-    return sample
+                    types[key] = join_types(types.get(key, pa.null()), _value_type(value))
+                    content_bytes[key] = content_bytes.get(key, 0) + _content_bytes(value)
+        total_rows += num_rows
+        text_row_bytes = max(text_row_bytes, len(text) // max(1, num_rows))
+    return _Sample(types, content_bytes, total_rows, text_row_bytes)
 
 
 def _content_bytes(value: object) -> int:
-    match value:
-        case str():
-            return len(value.encode(errors="replace"))
-        case list():
-            return sum(_SAMPLED_VALUE_BYTES + _content_bytes(item) for item in value)
-        case dict():
-            return sum(_SAMPLED_VALUE_BYTES + _content_bytes(item) for item in value.values())
-        case _:
-            return 0
-
-
-# Lines.
+    if isinstance(value, str):
+        return len(value.encode(errors="replace"))
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return sum(_SAMPLED_VALUE_BYTES + _content_bytes(item) for item in items)
 
 
 @dataclass(frozen=True)
-class JsonParser:
-    """Reads lines of JSON."""
+class ScannedJson(ScannedRecords):
+    """A bad value is an error, or it is null and its line goes to the quarantine."""
 
-    paths: tuple[str, ...]
-    columns: pa.Schema
     read_columns: pa.Schema
     """The columns as Arrow reads them."""
-    quarantine: Quarantine | None = None
-
-    @cached_property
-    def cost(self) -> ParseCost:
-        """The text, its values as Arrow's parser holds them, and the columns."""
-        has_lists = any(pa.types.is_nested(value_type) for value_type in self.columns.types)
-        pairs = zip(self.columns.types, self.read_columns.types, strict=True)
-        num_cast = sum(given != read for given, read in pairs)
-        per_record = _VALUE_BYTES * (len(self.columns) + 1) + _NUMBER_AS_STRING_BYTES * num_cast
-        return ParseCost(_COPIES_OF_LISTS if has_lists else _COPIES_OF_TEXT, per_record)
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
+        """All lines at once, or one by one where Arrow cannot read them."""
         rows = self._read(text)
-        if rows is None or rows.num_rows != num_records:
-            return self._read_lines(text, file_index, first_row)
-        return rows
+        if rows is not None and rows.num_rows == num_records:
+            return rows
+        starts = [*self.framing.starts(text).tolist(), len(text)]
+        values: dict[str, list[Any]] = {name: [] for name in self.columns.names}
+        for record in range(len(starts) - 1):
+            line = bytes(text[starts[record] : starts[record + 1]]).strip()
+            found, bad = _read_line(line, self.columns)
+            for name, column in values.items():
+                column.append(found.get(name))
+            if bad is not None:
+                self.refuse(file_index, first_row + record, **bad, content=line.decode(errors="replace"))
+        return pa.RecordBatch.from_pydict(values, schema=self.columns)
 
     def _read(self, text: memoryview) -> pa.RecordBatch | None:
         """All lines at once; None where Arrow cannot read them, or would read what is not UTF-8 without a word."""
@@ -261,23 +202,6 @@ class JsonParser:
             return None
         return pa.RecordBatch.from_arrays(columns, schema=self.columns)
 
-    def _read_lines(self, text: memoryview, file_index: int, first_row: int) -> pa.RecordBatch:
-        """Line by line; a bad value is an error, or it is null and its line goes to the quarantine."""
-        starts = [*Lines().starts(text).tolist(), len(text)]
-        values: dict[str, list[Any]] = {name: [] for name in self.columns.names}
-        for record in range(len(starts) - 1):
-            line = bytes(text[starts[record] : starts[record + 1]]).strip()
-            found, bad = _read_line(line, self.columns)
-            for name, column in values.items():
-                column.append(found.get(name))
-            if bad is not None and self.quarantine is None:
-                raise bad.error(self.paths[file_index], first_row + record)
-            if bad is not None and self.quarantine is not None:
-                row_id = row_ids(file_index, first_row + record, 1)[0].as_py()
-                content = line.decode(errors="replace")
-                self.quarantine.put(row_id, bad.problem, column=bad.column, value=bad.value, row=content)
-        return pa.RecordBatch.from_pydict(values, schema=self.columns)
-
 
 def _as_given(column: Any, given_type: Any) -> Any:
     """A column as it was read, as the type it is given out as."""
@@ -291,25 +215,25 @@ def _as_given(column: Any, given_type: Any) -> Any:
     return pa.Array.from_buffers(given_type, len(column), column.buffers()[:2], children=[pairs])
 
 
-def _read_line(line: bytes, columns: pa.Schema) -> tuple[dict[str, Any], BadRecord | None]:
+def _read_line(line: bytes, columns: pa.Schema) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The values of a line that can be read, and what is wrong with the first that cannot."""
     try:
         found = json.loads(line)
     except UnicodeDecodeError:
-        return {}, BadRecord("is not UTF-8 text", 0)
+        return {}, {"problem": "is not UTF-8 text"}
     except json.JSONDecodeError as error:
-        return {}, BadRecord(f"is not JSON: {error.msg}: column {error.colno} of the line", 0)
+        return {}, {"problem": f"is not JSON: {error.msg}: column {error.colno} of the line"}
     if not isinstance(found, dict | None):
-        return {}, BadRecord("is not a JSON object; every line must be one", 0)
+        return {}, {"problem": "is not a JSON object; every line must be one"}
     values: dict[str, Any] = {}
-    first_bad: BadRecord | None = None
+    bad: dict[str, Any] | None = None
     for column in columns:
         value = (found or {}).get(column.name)
         try:
             values[column.name] = _convert(value, column.type)
         except ValueError as problem:
-            first_bad = first_bad or BadRecord(f"{problem}; {_ADVICE}", 0, column.name, value)
-    return values, first_bad
+            bad = bad or {"problem": f"{problem}; {_ADVICE}", "column": column.name, "value": value}
+    return values, bad
 
 
 def _convert(value: object, given_type: Any) -> Any:
@@ -324,10 +248,9 @@ def _convert(value: object, given_type: Any) -> Any:
             for pair in value:
                 if not isinstance(pair, dict) or pair.get("key") is None:
                     raise ValueError('has an entry that is not {"key": ..., "value": ...}')
-            key_type, item_type = given_type.key_type, given_type.item_type
-            return [
-                (_convert(pair["key"], key_type), _convert(pair.get("value"), item_type)) for pair in value
-            ]
+            keys = [_convert(pair["key"], given_type.key_type) for pair in value]
+            items = [_convert(pair.get("value"), given_type.item_type) for pair in value]
+            return list(zip(keys, items, strict=True))
         case list() if types.is_list(given_type):
             return [_convert(item, given_type.value_type) for item in value]
         case dict() if types.is_struct(given_type):
@@ -351,6 +274,8 @@ def _as_string(value: object) -> str:
     if isinstance(value, str):
         value.encode()  # lone surrogates are no string
         return value
-    if isinstance(value, float):
-        return str(pa.scalar(value).cast(pa.string()).as_py())
-    return json.dumps(value, ensure_ascii=False)
+    return (
+        str(pa.scalar(value).cast(pa.string()))
+        if isinstance(value, float)
+        else json.dumps(value, ensure_ascii=False)
+    )

@@ -1,42 +1,34 @@
-"""Arrays and tables in memory as a data set: the same blocks, shards and places as files have."""
+"""Arrays in memory as a data set: the same blocks, shards and positions as files have."""
 
 import mmap
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.config.errors import BudgetExceeded, DataError
-from penstock.config.sizes import KIB, format_size
-from penstock.readers.array_values import (
-    BLOCK_BYTES,
+from penstock.config.errors import DataError
+from penstock.config.sizes import KIB
+from penstock.readers.columns import project, with_types
+from penstock.readers.files import DataFile
+from penstock.readers.numpy_arrays import (
+    ArrayFiles,
     Values,
     arrow_type,
     check_lengths,
     given_row_bytes,
     making_row_bytes,
-    row_ranges,
     to_arrow,
 )
-from penstock.readers.blocks import Blocks
-from penstock.readers.columns import project, with_types
-from penstock.readers.files import DataFile
-from penstock.readers.fingerprints import Fingerprint, fingerprint
-from penstock.readers.leasing import RollingLease
-from penstock.readers.origin import ROW_FIELD
-from penstock.readers.survey import BlockDecoder, Survey, Wanted
-from penstock.runtime.budget import Share
+from penstock.readers.numpy_files import ArrayPart, ScannedArrays
+from penstock.readers.scan import ReadRequest, ScannedFiles, fingerprint
 
 Held: TypeAlias = "Values | pa.Array[Any] | pa.ChunkedArray[Any]"
 MEMORY = "arrays in memory"
 """What data in memory is called where files have their path."""
 _END_BYTES = 64 * KIB
-_MIN_BATCH_BYTES = 64 * KIB
-_EVERYTHING = Wanted()
+_EVERYTHING = ReadRequest()
 
 
 class HeldColumn:
@@ -45,15 +37,14 @@ class HeldColumn:
     def __init__(self, name: str, values: Held) -> None:
         self._name = name
         self._values = values
-        self._map: mmap.mmap | None = None
+        self.map: mmap.mmap | None = None
         if isinstance(values, np.ndarray):
             self.type = arrow_type(values.dtype, values.shape, MEMORY, name)
             self.row_bytes = given_row_bytes(values.dtype, values.shape)
-            self._map = _map_of(values)
+            self.map = _map_of(values)
             making_bytes = making_row_bytes(values.dtype, values.shape)
             copied_bytes = making_bytes or (0 if values.flags.c_contiguous else self.row_bytes)
-            mapped_bytes = self.row_bytes if self._map is not None else 0
-            self.leased_row_bytes = copied_bytes + mapped_bytes
+            self.leased_row_bytes = copied_bytes + (self.row_bytes if self.map is not None else 0)
             """What giving out a row takes beyond what is held already: copies, and pages of a map that are touched."""
         elif isinstance(values, pa.Array | pa.ChunkedArray):
             self.type = project(pa.schema([(name, values.type)]), [name], MEMORY).field(0).type
@@ -70,11 +61,6 @@ class HeldColumn:
             return to_arrow(self._values[first_row:end_row], MEMORY, self._name, first_row)
         return self._values.slice(first_row, end_row - first_row)
 
-    def give_back_pages(self) -> None:
-        """Pages of a map count as memory of the process until they are given back; views stay valid."""
-        if self._map is not None:
-            self._map.madvise(mmap.MADV_DONTNEED)
-
 
 def _map_of(values: Values) -> mmap.mmap | None:
     """The map of a file that an array shows; changes in a private copy would be lost, so that is none."""
@@ -86,129 +72,52 @@ def _map_of(values: Values) -> mmap.mmap | None:
     return None
 
 
-def survey_arrays(arrays: Mapping[str, Held], wanted: Wanted = _EVERYTHING) -> Survey:
+def scan_arrays(arrays: Mapping[str, Held], request: ReadRequest = _EVERYTHING) -> ScannedFiles:
     """NumPy or Arrow arrays of equal lengths, by the names of their columns; they are not copied.
 
     >>> import numpy as np
-    >>> survey_arrays({"x": np.zeros((5, 2), np.float32), "y": np.arange(5)}).num_rows
+    >>> scan_arrays({"x": np.zeros((5, 2), np.float32), "y": np.arange(5)}).num_rows
     5
     """
     if not arrays:
         raise DataError(f"{MEMORY}: there are none; give at least one array")
-    names = project(pa.schema([(name, pa.string()) for name in arrays]), wanted.columns, MEMORY).names
-    columns = {name: HeldColumn(name, arrays[name]) for name in names}
-    num_rows = check_lengths({f"column '{name}'": column.num_rows for name, column in columns.items()})
-    return ArraysSurvey(columns, num_rows)
+    names = project(pa.schema([(name, pa.string()) for name in arrays]), request.columns, MEMORY).names
+    held = {name: HeldColumn(name, arrays[name]) for name in names}
+    schema = pa.schema([(name, column.type) for name, column in held.items()])
+    return ScannedArrays.of(schema, [HeldPart(held, schema)])
 
 
-def survey_table(table: pa.Table, wanted: Wanted = _EVERYTHING) -> Survey:
-    """The columns of an Arrow table; they are not copied."""
-    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
-    if twice:
-        raise DataError.at("stands more than once in this table", file=MEMORY, column=twice[0])
-    return survey_arrays(dict(zip(table.column_names, table.columns, strict=True)), wanted)
+class HeldPart(ArrayPart):
+    """Arrays that are held by whoever gave them: only copies are leased."""
 
+    reading, advice = "giving out", "give arrays that need no conversion"
 
-@dataclass(frozen=True)
-class ArraysSurvey(Survey):
-    """Arrays that are held by whoever gave them."""
-
-    held: Mapping[str, HeldColumn]
-    num_held_rows: int
-
-    @cached_property
-    def files(self) -> tuple[DataFile, ...]:  # type: ignore[override]
-        """One, which is no file: what messages call the data."""
-        return (DataFile(MEMORY, self.held_row_bytes * self.num_held_rows),)
-
-    @cached_property
-    def fingerprints(self) -> tuple[Fingerprint, ...]:  # type: ignore[override]
-        """Names, types and lengths, and a checksum of the first and the last rows."""
-        end_rows = min(self.num_held_rows, 1 + _END_BYTES // self.held_row_bytes)
-        checksum = zlib.crc32(repr([(name, str(column.type)) for name, column in self.held.items()]).encode())
-        for first_row in (0, self.num_held_rows - end_rows):
-            for batch in self.rows(first_row, first_row + end_rows):
+    def __init__(self, held: Mapping[str, HeldColumn], schema: pa.Schema) -> None:
+        self._held = held
+        self.num_rows = check_lengths({f"column '{name}'": column.num_rows for name, column in held.items()})
+        self.row_bytes = max(1, sum(column.row_bytes for column in held.values()))
+        self.retained_row_bytes = self.reading_row_bytes = sum(c.leased_row_bytes for c in held.values())
+        self.file = DataFile(MEMORY, self.row_bytes * self.num_rows)
+        # Names, types and lengths, and a checksum of the first and the last rows.
+        end_rows = min(self.num_rows, 1 + _END_BYTES // self.row_bytes)
+        checksum = zlib.crc32(repr([(name, str(column.type)) for name, column in held.items()]).encode())
+        for first_row in (0, self.num_rows - end_rows):
+            for batch in self.read(ArrayFiles(), schema, first_row, first_row + end_rows):
                 checksum = zlib.crc32(batch.serialize(), checksum)
-        return (fingerprint(self.files[0], self.num_held_rows, checksum),)
+        self.fingerprint = fingerprint(self.file, self.num_rows, checksum)
 
-    @cached_property
-    def columns(self) -> pa.Schema:
-        return pa.schema([(name, column.type) for name, column in self.held.items()])
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        ranges = row_ranges(self.num_held_rows, self.held_row_bytes)
-        return Blocks.of((0, first, count) for first, count in ranges)
-
-    @property
-    def row_bytes(self) -> int:
-        return self.held_row_bytes + ROW_FIELD.type.bit_width // 8
-
-    @cached_property
-    def held_row_bytes(self) -> int:
-        return max(1, sum(column.row_bytes for column in self.held.values()))
-
-    @cached_property
-    def leased_row_bytes(self) -> int:
-        """What giving out a row takes beside what is held already; 0: rows are views."""
-        return sum(column.leased_row_bytes for column in self.held.values())
-
-    @property
-    def least_bytes(self) -> int:
-        return self._share_bytes(_MIN_BATCH_BYTES)
-
-    @property
-    def ample_bytes(self) -> int:
-        return self._share_bytes(BLOCK_BYTES)
-
-    def _share_bytes(self, batch_bytes: int) -> int:
-        return max(1, 2 * self.leased_row_bytes * max(1, batch_bytes // self.held_row_bytes))
-
-    @property
-    def block_bytes(self) -> int:
-        """A block; where it is a view, reading ahead holds nothing, but does not know that."""
-        return max(1, int(self.blocks.num_rows.max(initial=0)) * self.held_row_bytes)
-
-    def decoder(self, share: Share) -> BlockDecoder:
-        return HeldDecoder(self, share)
-
-    def rows(self, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
+    def read(self, files: ArrayFiles, schema: pa.Schema, first: int, end: int) -> Iterator[pa.RecordBatch]:
         """Some rows, cut where chunks end."""
-        table = pa.table({name: column.rows(first_row, end_row) for name, column in self.held.items()})
+        self.close()
+        table = pa.table({name: column.rows(first, end) for name, column in self._held.items()})
         for batch in table.to_batches():
-            yield with_types(batch, self.columns)
+            yield with_types(batch, schema)
 
-    def give_back_pages(self) -> None:
-        for column in self.held.values():
-            column.give_back_pages()
-
-
-class HeldDecoder(BlockDecoder):
-    """The bytes of the copies in work and of those before; nothing where rows are views."""
-
-    def __init__(self, survey: ArraysSurvey, share: Share) -> None:
-        self._survey = survey
-        self._lease = RollingLease(share)
-        self._batch_rows = max(1, BLOCK_BYTES // survey.held_row_bytes)
-        if survey.leased_row_bytes:
-            fitting_rows = share.limit_bytes // (2 * survey.leased_row_bytes)
-            if fitting_rows < 1:
-                raise BudgetExceeded(
-                    f"{MEMORY}: giving out a row takes {format_size(2 * survey.leased_row_bytes)}, but {share.name} "
-                    f"may hold {format_size(share.limit_bytes)}; raise {share.setting}, or give arrays that need no "
-                    "conversion"
-                )
-            self._batch_rows = min(fitting_rows, self._batch_rows)
+    def sample(self, schema: pa.Schema) -> tuple[int, int]:
+        return self.row_bytes, 1
 
     def close(self) -> None:
-        self._lease.close()
-        self._survey.give_back_pages()
-
-    def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        start = int(self._survey.blocks.first_row[block])
-        for first in range(start + first_row, start + end_row, self._batch_rows):
-            end = min(first + self._batch_rows, start + end_row)
-            self._survey.give_back_pages()
-            leased_bytes = (end - first) * self._survey.leased_row_bytes
-            self._lease.move_on(leased_bytes, leased_bytes)
-            yield from self._survey.rows(first, end)
+        """Pages of a map count as memory of the process until they are given back; views stay valid."""
+        for column in self._held.values():
+            if column.map is not None:
+                column.map.madvise(mmap.MADV_DONTNEED)

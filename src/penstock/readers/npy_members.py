@@ -8,8 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -20,9 +19,6 @@ from penstock.readers.store_manifest import DamagedFile
 
 MAX_HEADER_BYTES = 16 * KIB
 """More than NumPy allows a header to have."""
-
-_DAMAGED = (ValueError, struct.error, TypeError, SyntaxError, tokenize.TokenError, RecursionError)
-"""What NumPy raises for a header that is no Python dict any more."""
 _LENGTHS = {(1, 0): struct.Struct("<H"), (2, 0): struct.Struct("<I")}
 _READ_HEADER = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -30,14 +26,13 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _IS_ENCRYPTED = 0x1
 
 
-@dataclass(frozen=True, slots=True)
-class NpyHeader:
+class NpyHeader(NamedTuple):
     """What stands in front of the values."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     is_column_major: bool
-    """NumPy's Fortran order, where that makes a difference."""
+    """NumPy's Fortran order, where that makes a difference: the values of a row lie apart."""
 
 
 def read_npy_header(stream: IO[bytes], label: str) -> NpyHeader:
@@ -50,7 +45,8 @@ def read_npy_header(stream: IO[bytes], label: str) -> NpyHeader:
             )
         length = _LENGTHS[version].unpack(stream.read(_LENGTHS[version].size))[0]
         return _parsed(version, length, stream.read(length))
-    except _DAMAGED as error:
+    # All that NumPy raises for a header that is no Python dict any more.
+    except (ValueError, struct.error, TypeError, SyntaxError, tokenize.TokenError, RecursionError) as error:
         reason = (str(error).splitlines() or ["no reason is known"])[0]
         raise DataError(f"{label}: is not a NumPy array, or is cut short: {reason}") from error
 

@@ -22,18 +22,7 @@ REFUSALS = (struct.error, OverflowError, TypeError, ValueError)
 _BLOCK_VALUES = 1 << 18
 _LISTS = (list, tuple)
 """Other iterables may give their keys or letters, or can be read only once."""
-_CODES = {
-    "i1": "b",
-    "i2": "h",
-    "i4": "i",
-    "i8": "q",
-    "u1": "B",
-    "u2": "H",
-    "u4": "I",
-    "u8": "Q",
-    "f4": "f",
-    "f8": "d",
-}
+_CODES = dict(zip(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"], "bhiqBHIQfd", strict=True))
 """NumPy's types in the terms of `struct`; others, such as bool, have no code that refuses what does not fit."""
 
 

@@ -6,29 +6,29 @@ last one that came.
 """
 
 import os
+import re
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.nearest import nearest_name
 from penstock.config.sizes import KIB, MIB, format_size
-from penstock.readers.blocks import Blocks
 from penstock.readers.columns import as_type, join_schemas, project
 from penstock.readers.files import DataFile, describe_content
-from penstock.readers.fingerprints import Fingerprint, fingerprint
-from penstock.readers.leasing import RollingLease
-from penstock.readers.origin import ROW_FIELD
+from penstock.readers.order import Blocks
+from penstock.readers.reading import RollingLease
+from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles, fingerprint
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import BlockDecoder, Survey, Wanted
+from penstock.readers.stream import ROW_FIELD
 from penstock.readers.uris import Uri
 from penstock.runtime.budget import Share
 
@@ -49,13 +49,8 @@ _SLACK = 2
 """A request is so many times smaller than what it may take: rows may be larger than those seen before."""
 
 _TIMEOUT_SECONDS = 60
-_SETTINGS = {
-    "connect_timeout": 10,
-    "read_timeout": _TIMEOUT_SECONDS,
-    "retry_times": 2,
-    "local_timezone": False,
-    "verbose": False,
-}
+_SETTINGS = {"connect_timeout": 10, "read_timeout": _TIMEOUT_SECONDS, "retry_times": 2}
+_SETTINGS |= {"local_timezone": False, "verbose": False}
 """Of the client. Times are given out in UTC, wherever a machine stands."""
 
 _UNREACHABLE = "the service cannot be reached; check end_point (ODPS_ENDPOINT) and the network"
@@ -72,14 +67,7 @@ _REASONS = {
     "ReadTimeout": f"the service said nothing for {_TIMEOUT_SECONDS} seconds; try again later",
 }
 """What errors of the client mean, by the names of their classes."""
-_LASTING = {
-    "NoSuchProject",
-    "NoSuchTable",
-    "NoSuchPartition",
-    "NoPermission",
-    "SignatureNotMatch",
-    "Authorization",
-}
+_LASTING = r"NoSuch(Project|Table|Partition)|NoPermission|SignatureNotMatch|Authorization"
 """Errors after which a retry is of no use."""
 _FILE_VARIABLE = "ODPS_CONFIG_FILE_PATH"
 _VARIABLES = {"access_id": "ODPS_ACCESS_ID", "access_key": "ODPS_ACCESS_KEY", "end_point": "ODPS_ENDPOINT"}
@@ -144,32 +132,31 @@ def access_from_environment(environment: Mapping[str, str] = os.environ) -> tupl
     return values["access_id"], values["access_key"], values["end_point"]
 
 
+def _client() -> Any:
+    try:
+        from odps import ODPS
+    except ImportError as error:
+        raise DataError("odps:// paths need pyodps; install penstock[odps]") from error
+    return _connected(ODPS, *access_from_environment())
+
+
 @lru_cache(maxsize=8)
-def _client(client_class: Any, access_id: str, access_key: str, endpoint: str) -> Any:
+def _connected(client_class: Any, access_id: str, access_key: str, endpoint: str) -> Any:
     return client_class(access_id, access_key, endpoint=endpoint)
 
 
-class Service:
-    """The service as one thread uses it.
+@lru_cache(maxsize=1)
+def _settings() -> tuple[Context, Any]:
+    from odps.config import option_context
 
-    The client has settings for a whole process; here they are set in a context of their own, so that nobody else who
-    uses the client in this process notices.
-    """
+    context, settings = copy_context(), option_context(_SETTINGS)
+    context.run(settings.__enter__)
+    return context, settings
 
-    def __init__(self) -> None:
-        try:
-            from odps import ODPS
-            from odps.config import option_context
-        except ImportError as error:
-            raise DataError("odps:// paths need pyodps; install penstock[odps]") from error
-        self.client = _client(ODPS, *access_from_environment())
-        self._context = copy_context()
-        self._settings = option_context(_SETTINGS)
-        self._context.run(self._settings.__enter__)
 
-    def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call something of the client."""
-        return self._context.run(function, *arguments)
+def _call(function: Callable[..., T], *arguments: Any) -> T:
+    """Call something of the client with our settings, which nobody else who uses it in this process notices."""
+    return _settings()[0].copy().run(function, *arguments)
 
 
 def _client_errors() -> tuple[type[Exception], ...]:
@@ -197,32 +184,24 @@ def _explained(path: TablePath) -> Iterator[None]:
         raise DataError(f"{path}: {_reason(error)}") from error
 
 
-class _Description(NamedTuple):
-    """What the service says of a table or a partition."""
-
-    size_bytes: int
-    checksum: int
-    """Of the moment of its last change."""
-    schema: pa.Schema
-    """The stored columns, then those that partitions are named by: the same value in every row."""
-
-
 def list_tables(uri: Uri) -> list[DataFile]:
     """The tables or partitions that a path means."""
-    paths = TablePath.parse(uri)
-    service = Service()
     # A partition without rows has no bytes either, which is no reason to take it for a broken file.
-    return [DataFile(str(path), max(1, _describe(service, path).size_bytes)) for path in paths]
+    return [DataFile(str(path), max(1, _describe(path)[0])) for path in TablePath.parse(uri)]
 
 
-def _describe(service: Service, path: TablePath) -> _Description:
-    """Ask the service, and check that the path names a partition where there are some."""
+def _describe(path: TablePath) -> tuple[int, int, pa.Schema]:
+    """The bytes of a table or partition, a checksum of when it was changed last, and its schema.
+
+    The columns that partitions are named by come last: they have the same value in every row.
+    """
+    client = _client()
     with _explained(path):
         from odps.errors import NoSuchObject
         from odps.tunnel.io.types import odps_type_to_arrow_type
 
-        described = table = service.call(service.client.get_table, path.table, path.project)
-        service.call(table.reload)
+        described = table = _call(client.get_table, path.table, path.project)
+        _call(table.reload)
         columns = [*table.table_schema.simple_columns, *table.table_schema.partitions]
         keys = [key.name for key in table.table_schema.partitions]
         if list(path.keys) != keys and not keys:
@@ -231,22 +210,23 @@ def _describe(service: Service, path: TablePath) -> _Description:
         if list(path.keys) != keys:
             ending = "/".join(f"{key}=..." for key in keys)
             problem = f"the table has partitions, so that the path ends with {ending}"
-            raise DataError(f"{path}: {problem}; {_known_partitions(service, table, path)}")
+            raise DataError(f"{path}: {problem}; {_known_partitions(table, path)}")
         if keys:
-            described = service.call(table.get_partition, path.spec)
+            described = _call(table.get_partition, path.spec)
             try:
-                service.call(described.reload)
+                _call(described.reload)
             except NoSuchObject as error:
-                known = _known_partitions(service, table, path)
-                raise DataError(f"{path}: there is no such partition; {known}") from error
+                raise DataError(
+                    f"{path}: there is no such partition; {_known_partitions(table, path)}"
+                ) from error
         schema = pa.schema([(column.name, odps_type_to_arrow_type(column.type)) for column in columns])
         changed = str(described.last_data_modified_time).encode()
-        return _Description(described.size or 0, zlib.crc32(changed), schema)
+        return described.size or 0, zlib.crc32(changed), schema
 
 
-def _known_partitions(service: Service, table: Any, path: TablePath) -> str:
+def _known_partitions(table: Any, path: TablePath) -> str:
     """The partitions of a table, as a part of a message; the last ones are the newest."""
-    specs = service.call(lambda: [partition.partition_spec for partition in table.partitions])
+    specs = _call(lambda: [partition.partition_spec for partition in table.partitions])
     names = ["/".join(f"{key}={value}" for key, value in spec.items()) for spec in specs]
     near = nearest_name(path.partition, names)
     if near is not None:
@@ -257,12 +237,11 @@ def _known_partitions(service: Service, table: Any, path: TablePath) -> str:
 class TableRows:
     """The rows of one table or partition, numbered as they were when it was first looked at."""
 
-    def __init__(self, service: Service, path: TablePath, num_rows: int | None = None) -> None:
-        self._service = service
+    def __init__(self, path: TablePath, num_rows: int | None = None) -> None:
         self._path = path
         self._session: Any = None
         with _explained(path):
-            self.num_rows = int(self._opened(num_rows).count) if num_rows is None else num_rows
+            self.num_rows = int(self._opened(None).count) if num_rows is None else num_rows
 
     def batches(self, first_row: int, num_rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows from `first_row` on as the wanted columns, in batches as the service cuts them."""
@@ -279,10 +258,9 @@ class TableRows:
         done = failures = 0
         while done < num_rows:
             try:
-                session, call = self._opened(self.num_rows), self._service.call
                 request = (first_row + done, num_rows - done, False, columns or None)
-                with closing(call(session.open_arrow_reader, *request)) as reader:
-                    while (batch := call(reader.read_next_batch)) is not None:
+                with closing(_call(self._opened(self.num_rows).open_arrow_reader, *request)) as reader:
+                    while (batch := _call(reader.read_next_batch)) is not None:
                         if batch.num_rows:
                             failures = 0
                             done += batch.num_rows
@@ -294,7 +272,7 @@ class TableRows:
             except _client_errors() as error:
                 failures += 1
                 self._session = None
-                is_lasting = any(kind.__name__ in _LASTING for kind in type(error).__mro__)
+                is_lasting = any(re.fullmatch(_LASTING, kind.__name__) for kind in type(error).__mro__)
                 if failures > MAX_FAILURES or is_lasting:
                     raise DataError(f"{self._path}: row {first_row + done}: {_reason(error)}") from error
                 time.sleep(FIRST_PAUSE_SECONDS * 2 ** (failures - 1))
@@ -304,92 +282,80 @@ class TableRows:
         if self._session is None:
             from odps.tunnel import TableTunnel
 
-            def create() -> Any:
-                tunnel = TableTunnel(self._service.client, project=self._path.project)
-                return tunnel.create_download_session(
-                    self._path.table, partition_spec=self._path.spec, timeout=_TIMEOUT_SECONDS
-                )
-
-            self._session = self._service.call(create)
+            client, path = _client(), self._path
+            tunnel = _call(partial(TableTunnel, client, project=path.project))
+            create = partial(
+                tunnel.create_download_session, partition_spec=path.spec, timeout=_TIMEOUT_SECONDS
+            )
+            self._session = _call(create, path.table)
             if num_rows is not None and self._session.count != num_rows:
                 raise DataError(
-                    f"{self._path}: has changed while it was being read: it had {num_rows} rows and has "
+                    f"{path}: has changed while it was being read: it had {num_rows} rows and has "
                     f"{self._session.count}; run the command again when nobody writes to it"
                 )
         return self._session
 
 
-# Survey and decoder.
+# ScannedFiles and decoder.
 
 
-def survey_odps(
-    reading: ReadingSection,  # noqa: ARG001 - every format is surveyed alike
+def scan_odps(
+    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
     files: Sequence[DataFile],
-    wanted: Wanted,
-) -> Survey:
+    wanted: ReadRequest,
+) -> ScannedFiles:
     """Ask for types, numbers of rows and the moments of the last change. Tables say their own types."""
-    service = Service()
     schema: pa.Schema | None = None
-    paths, rows, fingerprints = [], [], []
+    tables, fingerprints = [], []
     for file in files:
         (path,) = TablePath.parse(Uri.parse(file.path))
-        described = _describe(service, path)
-        columns = project(described.schema, wanted.columns, str(path))
+        _, checksum, stored = _describe(path)
+        columns = project(stored, wanted.columns, str(path))
         schema = join_schemas(schema, files[0].path, columns, file.path)
-        paths.append(path)
-        rows.append(TableRows(service, path).num_rows)
-        fingerprints.append(fingerprint(file, rows[-1], described.checksum))
+        tables.append((path, TableRows(path).num_rows))
+        fingerprints.append(fingerprint(file, tables[-1][1], checksum))
     if schema is None:
         raise DataError("no tables are given")
-    return OdpsSurvey(tuple(files), tuple(fingerprints), tuple(paths), tuple(rows), schema)
+    return ScannedOdps(tuple(files), tuple(fingerprints), tuple(tables), schema)
 
 
 @dataclass(frozen=True)
-class OdpsSurvey(Survey):
+class ScannedOdps(ScannedFiles):
     """What the service says of the tables."""
 
     files: tuple[DataFile, ...]
     fingerprints: tuple[Fingerprint, ...]
-    paths: tuple[TablePath, ...]
-    table_rows: tuple[int, ...]
-    schema: pa.Schema
-
-    @property
-    def columns(self) -> pa.Schema:
-        return self.schema
+    tables: tuple[tuple[TablePath, int], ...]
+    """With how many rows each has."""
+    columns: pa.Schema
 
     @cached_property
     def blocks(self) -> Blocks:
         """Equal ranges of rows, whatever the memory: a saved position must mean the same rows later."""
         return Blocks.of(
             (index, first_row, min(BLOCK_ROWS, num_rows - first_row))
-            for index, num_rows in enumerate(self.table_rows)
+            for index, (_, num_rows) in enumerate(self.tables)
             for first_row in range(0, num_rows, BLOCK_ROWS)
         )
 
     @cached_property
     def row_bytes(self) -> int:
         """From the first rows of a few tables."""
-        service = Service()
         found_rows = found_bytes = 0
-        sampled = [pair for pair in zip(self.paths, self.table_rows, strict=True) if pair[1]][
-            :_SAMPLED_TABLES
-        ]
-        for path, num_rows in sampled:
-            rows = TableRows(service, path, num_rows)
-            for batch in rows.batches(0, min(_SAMPLED_ROWS, num_rows), self.schema):
+        for path, num_rows in [table for table in self.tables if table[1]][:_SAMPLED_TABLES]:
+            for batch in TableRows(path, num_rows).batches(0, min(_SAMPLED_ROWS, num_rows), self.columns):
                 found_rows += batch.num_rows
                 found_bytes += batch.nbytes
         return -(-found_bytes // max(1, found_rows)) + ROW_FIELD.type.bit_width // 8
 
     @property
-    def least_bytes(self) -> int:
+    def min_bytes(self) -> int:
         """Few rows in a request."""
         return _COPIES * max(_SLACK * self.row_bytes, _MIN_REQUEST_BYTES)
 
     @property
     def ample_bytes(self) -> int:
-        return max(self.least_bytes, _COPIES * min(_MAX_REQUEST_BYTES, _SLACK * BLOCK_ROWS * self.row_bytes))
+        return max(self.min_bytes, _COPIES * min(_MAX_REQUEST_BYTES, _SLACK * BLOCK_ROWS * self.row_bytes))
 
     @property
     def block_bytes(self) -> int:
@@ -403,13 +369,12 @@ class OdpsSurvey(Survey):
 class OdpsDecoder(BlockDecoder):
     """Blocks, in requests of as many rows as the share holds."""
 
-    def __init__(self, survey: OdpsSurvey, share: Share) -> None:
-        self._survey = survey
-        self._row_bytes = survey.row_bytes
+    def __init__(self, scanned: ScannedOdps, share: Share) -> None:
+        self._scanned = scanned
+        self._row_bytes = scanned.row_bytes
         self._share = share
         self._lease = RollingLease(share)
         self._request_bytes = min(_MAX_REQUEST_BYTES, share.limit_bytes // _COPIES)
-        self._service = Service()
         self._tables: dict[int, TableRows] = {}
 
     def close(self) -> None:
@@ -417,16 +382,15 @@ class OdpsDecoder(BlockDecoder):
         self._tables.clear()
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        survey = self._survey
-        file_index, start = int(survey.blocks.file_index[block]), int(survey.blocks.first_row[block])
-        path = survey.paths[file_index]
-        if file_index not in self._tables:
-            self._tables[file_index] = TableRows(self._service, path, survey.table_rows[file_index])
+        blocks = self._scanned.blocks
+        file_index, start = int(blocks.file_index[block]), int(blocks.first_row[block])
+        path, table_rows = self._scanned.tables[file_index]
+        rows = self._tables.setdefault(file_index, TableRows(path, table_rows))
         while first_row < end_row:
             fitting_rows = max(1, self._request_bytes // (_SLACK * self._row_bytes))
             num_rows = min(fitting_rows, end_row - first_row)
             self._lease.move_on((_COPIES - 1) * self._request_bytes, self._request_bytes)
-            for batch in self._tables[file_index].batches(start + first_row, num_rows, survey.schema):
+            for batch in rows.batches(start + first_row, num_rows, self._scanned.columns):
                 if batch.nbytes > self._request_bytes:
                     raise BudgetExceeded(
                         f"{path}: {batch.num_rows} rows take {format_size(batch.nbytes)}, and {_COPIES} times that "

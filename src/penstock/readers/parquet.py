@@ -11,29 +11,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
-from penstock.readers.blocks import Blocks
 from penstock.readers.columns import join_schemas, project, with_types
 from penstock.readers.files import DataFile
-from penstock.readers.fingerprints import Fingerprint, fingerprint, parquet_checksum
-from penstock.readers.leasing import RollingLease
-from penstock.readers.origin import ROW_FIELD
+from penstock.readers.order import Blocks
 from penstock.readers.parquet_files import (
     OpenParquet,
     RowGroup,
     Sample,
+    footer_checksum,
     page_size,
     read_row_groups,
     reading_file,
     take_sample,
 )
+from penstock.readers.reading import RollingLease
+from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles, fingerprint
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import BlockDecoder, Survey, Wanted
+from penstock.readers.stream import ROW_ID_BYTES
 from penstock.readers.uris import is_uri
 from penstock.runtime.budget import Share
 
@@ -69,8 +69,8 @@ class Needs:
 
     def parts(self, limit_bytes: int) -> tuple[int, int, int]:
         """Rows at a time where the share is so large, their bytes, and what is needed in all."""
-        most_bytes = min(limit_bytes // _PART_SHARE, _MAX_PART_BYTES)
-        rows = max(1, min(int(most_bytes / self.max_row_bytes), _MAX_PART_ROWS, self.num_rows))
+        max_bytes = min(limit_bytes // _PART_SHARE, _MAX_PART_BYTES)
+        rows = max(1, min(int(max_bytes / self.max_row_bytes), _MAX_PART_ROWS, self.num_rows))
         part_bytes = int(rows * self.max_row_bytes)
         return rows, part_bytes, self.page_bytes + _PARTS * part_bytes
 
@@ -80,17 +80,13 @@ class Needs:
 
 
 @dataclass(frozen=True)
-class ParquetSurvey(Survey):
+class ScannedParquet(ScannedFiles):
     """What the footers of the files show, and a few rows."""
 
     files: tuple[DataFile, ...]
     fingerprints: tuple[Fingerprint, ...]
-    schema: pa.Schema
+    columns: pa.Schema
     groups: tuple[RowGroup, ...]
-
-    @property
-    def columns(self) -> pa.Schema:
-        return self.schema
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -98,29 +94,48 @@ class ParquetSurvey(Survey):
 
     @cached_property
     def sample(self) -> Sample:
-        return take_sample(self.files, self.schema, self.groups)
+        return take_sample(self.files, self.columns, self.groups)
 
     @property
     def row_bytes(self) -> int:
-        return -int(-self.sample.row_bytes // 1) + ROW_FIELD.type.bit_width // 8 if self.groups else 1
+        return -int(-self.sample.row_bytes // 1) + ROW_ID_BYTES if self.groups else 1
 
     @cached_property
     def needs(self) -> tuple[Needs, ...]:
         """Of each row group."""
         has_strings = any(group.strings for group in self.groups)
-        sample = self.sample if has_strings else Sample(0, {})
-        remote = [is_uri(file.path) for file in self.files]
-        return tuple(_needs(group, sample, remote[group.file_index]) for group in self.groups)
+        string_bytes = self.sample.string_bytes if has_strings else {}
+        needs = []
+        for group in self.groups:
+            decoded_bytes, max_page_bytes = group.number_bytes, group.max_page_bytes
+            page_bytes = group.page_bytes
+            max_row_bytes = 1 + group.number_bytes / group.num_rows
+            for chunk in group.strings:
+                mean, peak = string_bytes.get(chunk.column, (0.0, 0.0))
+                decoded_bytes += max(chunk.uncompressed_bytes, int(mean * group.num_rows))
+                max_row_bytes += max(peak, chunk.uncompressed_bytes / group.num_rows)
+                # A writer looks at the size of a page when it has added a thousand values.
+                usual_bytes = int(1024 * peak * group.num_rows / max(1, chunk.num_values))
+                chunk_bytes = page_size(chunk.uncompressed_bytes, chunk.has_dictionary, usual_bytes)
+                page_bytes += chunk_bytes
+                max_page_bytes = max(max_page_bytes, chunk_bytes)
+            group_bytes = max(max_page_bytes, min(page_bytes, _GROUP_BYTES))
+            is_remote = is_uri(self.files[group.file_index].path)
+            held_bytes = group.stored_bytes if is_remote and group.stored_bytes <= _MAX_FETCHED_BYTES else 0
+            needs.append(
+                Needs(group.num_rows, decoded_bytes, max_row_bytes, page_bytes, group_bytes, held_bytes)
+            )
+        return tuple(needs)
 
     @cached_property
-    def least_bytes(self) -> int:
+    def min_bytes(self) -> int:
         """To a KiB; row groups are decoded in parts, unless they fit whole sooner."""
         low, high = 0, 1
-        while not _split(self.needs, high * KIB).does_fit:
+        while not _split(self.needs, high * KIB)[0]:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if _split(self.needs, middle * KIB).does_fit else (middle, high)
+            low, high = (low, middle) if _split(self.needs, middle * KIB)[0] else (middle, high)
         return high * KIB
 
     @cached_property
@@ -131,31 +146,24 @@ class ParquetSurvey(Survey):
         retained_bytes = max((need.decoded_bytes for need in whole), default=0)
         needed_bytes = [need.whole_bytes for need in whole]
         needed_bytes += [need.parts(_PART_SHARE * _MAX_PART_BYTES)[2] + need.held_bytes for need in huge]
-        return max(MIB, self.least_bytes, -(-(retained_bytes + max(needed_bytes, default=0)) // MIB) * MIB)
+        return max(MIB, self.min_bytes, -(-(retained_bytes + max(needed_bytes, default=0)) // MIB) * MIB)
 
     @cached_property
     def block_bytes(self) -> int:
-        sizes = [
-            need.decoded_bytes if need.decoded_bytes <= _MAX_WHOLE_BYTES else _MAX_PART_BYTES
-            for need in self.needs
-        ]
-        return max([1, *sizes])
+        sizes = (need.decoded_bytes for need in self.needs)
+        return max([1, *(size if size <= _MAX_WHOLE_BYTES else _MAX_PART_BYTES for size in sizes)])
 
     def decoder(self, share: Share) -> BlockDecoder:
         return ParquetDecoder(self, share)
 
 
-def survey_parquet(
-    reading: ReadingSection,  # noqa: ARG001 - every format is surveyed alike
-    files: Sequence[DataFile],
-    wanted: Wanted,
-) -> Survey:
+def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
     """Read all footers, and check that every file has the columns and the types of the first.
 
     A file without rows has nothing to disagree with: writers often know no types for it.
     """
     schema: pa.Schema | None = None
-    columns, first_path = wanted.columns, files[0].path
+    columns, first_path = request.columns, files[0].path
     groups: list[RowGroup] = []
     marks: list[Fingerprint] = []
     for file_index, file in enumerate(files):
@@ -167,41 +175,17 @@ def survey_parquet(
                 schema = join_schemas(schema, first_path, projected, file.path)
                 columns = schema.names
                 groups += read_row_groups(opened.metadata, file_index, columns)
-        marks.append(fingerprint(file, num_rows, parquet_checksum(file)))
+        marks.append(fingerprint(file, num_rows, footer_checksum(file)))
     if schema is None:
         raise DataError("no Parquet files are given")
-    return ParquetSurvey(tuple(files), tuple(marks), schema, tuple(groups))
+    return ScannedParquet(tuple(files), tuple(marks), schema, tuple(groups))
 
 
-def _needs(group: RowGroup, sample: Sample, is_remote: bool) -> Needs:
-    decoded_bytes, page_bytes, most_page_bytes = group.number_bytes, group.page_bytes, group.max_page_bytes
-    max_row_bytes = 1 + group.number_bytes / group.num_rows
-    for chunk in group.strings:
-        mean, most = sample.string_bytes.get(chunk.column, (0.0, 0.0))
-        decoded_bytes += max(chunk.uncompressed_bytes, int(mean * group.num_rows))
-        max_row_bytes += max(most, chunk.uncompressed_bytes / group.num_rows)
-        value_bytes = most * group.num_rows / max(1, chunk.num_values)
-        # A writer looks at the size of a page when it has added a thousand values.
-        chunk_bytes = page_size(chunk.uncompressed_bytes, chunk.has_dictionary, int(1024 * value_bytes))
-        page_bytes += chunk_bytes
-        most_page_bytes = max(most_page_bytes, chunk_bytes)
-    group_bytes = max(most_page_bytes, min(page_bytes, _GROUP_BYTES))
-    is_fetched = is_remote and group.stored_bytes <= _MAX_FETCHED_BYTES
-    fetched_bytes = group.stored_bytes if is_fetched else 0
-    return Needs(group.num_rows, decoded_bytes, max_row_bytes, page_bytes, group_bytes, fetched_bytes)
+def _split(needs: Sequence[Needs], limit_bytes: int) -> tuple[bool, int, int]:
+    """Whether the share is enough, up to which size row groups are decoded whole, and what any one in work may need.
 
-
-class _Split(NamedTuple):
-    """Which row groups are decoded whole, and what any one in work may need."""
-
-    does_fit: bool
-    max_whole_bytes: int
-    """Row groups that take more are decoded in parts."""
-    max_needed_bytes: int
-
-
-def _split(needs: Sequence[Needs], limit_bytes: int) -> _Split:
-    """As many row groups whole as any two neighbours fit the share, whatever their order."""
+    As many row groups whole as any two neighbours fit the share, whatever their order; -1: none.
+    """
     by_size = sorted(needs, key=lambda need: need.decoded_bytes)
     parts_bytes = [need.parts(limit_bytes)[2] for need in by_size]
     # What those from each one on need in parts, and what those up to each one need whole.
@@ -211,8 +195,8 @@ def _split(needs: Sequence[Needs], limit_bytes: int) -> _Split:
         retained_bytes = by_size[num_whole - 1].decoded_bytes
         needed_bytes = max(largest_whole[num_whole], largest_parts[num_whole])
         if retained_bytes <= _MAX_WHOLE_BYTES and retained_bytes + needed_bytes <= limit_bytes:
-            return _Split(True, retained_bytes, needed_bytes)
-    return _Split(largest_parts[0] <= limit_bytes, -1, largest_parts[0])
+            return True, retained_bytes, needed_bytes
+    return largest_parts[0] <= limit_bytes, -1, largest_parts[0]
 
 
 class ParquetDecoder(BlockDecoder):
@@ -221,20 +205,19 @@ class ParquetDecoder(BlockDecoder):
     What a row group needs and what the one before it retains fit the share together, in any order.
     """
 
-    def __init__(self, survey: ParquetSurvey, share: Share) -> None:
-        self._survey = survey
+    def __init__(self, scanned: ScannedParquet, share: Share) -> None:
+        self._scanned = scanned
         self._share = share
+        self._names = scanned.columns.names
         limit_bytes = share.limit_bytes
-        split = _split(survey.needs, limit_bytes)
-        if not split.does_fit:
-            pairs = zip(survey.groups, survey.needs, strict=True)
-            group, need = max(pairs, key=lambda pair: pair[1].parts(limit_bytes)[2])
-            raise self._too_large(group, need.parts(limit_bytes)[2])
-        self._max_whole_bytes = split.max_whole_bytes
-        spare_bytes = limit_bytes - split.max_needed_bytes - max(0, split.max_whole_bytes)
+        does_fit, self._max_whole_bytes, needed_bytes = _split(scanned.needs, limit_bytes)
+        if not does_fit:
+            sizes = [need.parts(limit_bytes)[2] for need in scanned.needs]
+            raise self._too_large(scanned.groups[sizes.index(max(sizes))], max(sizes))
+        spare_bytes = limit_bytes - needed_bytes - self._max_whole_bytes
         # Without whole row groups nothing is retained.
         self._lease = RollingLease(
-            share, limit_bytes if split.max_whole_bytes < 0 else split.max_needed_bytes + spare_bytes // 2
+            share, limit_bytes if self._max_whole_bytes < 0 else needed_bytes + spare_bytes // 2
         )
         self._opened: dict[int, OpenParquet] = {}
 
@@ -244,9 +227,18 @@ class ParquetDecoder(BlockDecoder):
             self._opened.popitem()[1].close()
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        group, need = self._survey.groups[block], self._survey.needs[block]
-        file = self._survey.files[group.file_index]
-        opened = self._open(group)
+        group, need = self._scanned.groups[block], self._scanned.needs[block]
+        file = self._scanned.files[group.file_index]
+        # Some files stay open, since reading a footer again may cost as much as a row group.
+        opened = self._opened.pop(group.file_index, None)
+        if opened is None:
+            if len(self._opened) == _MAX_OPEN_FILES:
+                self._opened.pop(next(iter(self._opened))).close()
+            opened = OpenParquet(file)
+        self._opened[group.file_index] = opened
+        is_there = group.index < opened.metadata.num_row_groups
+        if not is_there or opened.metadata.row_group(group.index).num_rows != group.num_rows:
+            raise DataError(f"{file.path}: has changed while it was being read")
         end = 0
         with reading_file(file):
             is_whole = need.decoded_bytes <= self._max_whole_bytes
@@ -256,18 +248,22 @@ class ParquetDecoder(BlockDecoder):
                 if end > first_row:
                     first = max(start, first_row)
                     rows = batch.slice(first - start, min(end, end_row) - first)
-                    yield with_types(rows, self._survey.schema)
+                    yield with_types(rows, self._scanned.columns)
                 if end >= end_row:
                     return
 
     def _whole(self, opened: OpenParquet, group: RowGroup, need: Needs) -> Iterator[pa.RecordBatch]:
-        names = self._survey.schema.names
+        names = self._names
         self._lease.move_on(need.whole_bytes, need.decoded_bytes)
+        # Columns in groups whose pages fit together.
+        num_groups = -(-need.page_bytes // max(1, need.group_bytes))
+        size = -(-len(names) // num_groups)
         columns: dict[str, Any] = {}
         num_bytes = 0
         with opened.holding(group.index, names if need.held_bytes else ()):
-            for some in self._column_groups(group, need):
-                table = opened.read_row_group(group.index, columns=some, use_threads=self.in_hurry)
+            for start in range(0, len(names), size):
+                some = names[start : start + size]
+                table = opened.read_row_group(group.index, columns=some, use_threads=self.use_threads)
                 columns.update({name: table.column(name) for name in some})
                 num_bytes += table.nbytes
                 del table
@@ -281,31 +277,21 @@ class ParquetDecoder(BlockDecoder):
         columns.clear()
         yield from self._parts(opened, group, need, is_moved=True)
 
-    def _column_groups(self, group: RowGroup, need: Needs) -> list[list[str]]:
-        """The wanted columns, in groups whose pages fit together."""
-        names = self._survey.schema.names
-        num_groups = -(-need.page_bytes // max(1, need.group_bytes))
-        size = -(-len(names) // num_groups)
-        return [names[start : start + size] for start in range(0, len(names), size)]
-
     def _parts(
         self, opened: OpenParquet, group: RowGroup, need: Needs, is_moved: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Some rows at a time; where a batch takes more than is leased and cannot be leased, fewer."""
         rows, part_bytes, needed_bytes = need.parts(self._share.limit_bytes)
-        names = self._survey.schema.names
-        is_fetched = 0 < need.held_bytes <= self._lease.most_needed_bytes - needed_bytes
+        is_fetched = 0 < need.held_bytes <= self._lease.max_needed_bytes - needed_bytes
         needed_bytes += need.held_bytes if is_fetched else 0
-        if needed_bytes > self._lease.most_needed_bytes:
+        if needed_bytes > self._lease.max_needed_bytes:
             raise self._too_large(group, needed_bytes)
         (self._lease.change if is_moved else self._lease.move_on)(needed_bytes, 0)
         done = leased_bytes = 0
-        with opened.holding(group.index, names if is_fetched else ()):
+        with opened.holding(group.index, self._names if is_fetched else ()):
             while done < group.num_rows:
                 skipped = done
-                for batch in opened.iter_batches(
-                    rows, row_groups=[group.index], columns=names, use_threads=False
-                ):
+                for batch in opened.iter_batches(rows, [group.index], self._names, use_threads=False):
                     if skipped >= batch.num_rows:
                         skipped -= batch.num_rows
                         continue
@@ -313,39 +299,24 @@ class ParquetDecoder(BlockDecoder):
                     if extra_bytes > 0:
                         if not self._lease.grow(extra_bytes):
                             if batch.num_rows == 1:
-                                raise self._row_too_large(group, group.first_row + done, batch.nbytes)
+                                path, size = self._scanned.files[group.file_index].path, batch.nbytes
+                                raise BudgetExceeded(
+                                    f"{path}: row {group.first_row + done} takes {format_size(size)} in memory, and "
+                                    f"{_PARTS} times that while it is handed on, but {self._share.name} may hold "
+                                    f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or "
+                                    "shorten the row"
+                                )
                             rows = max(1, min(rows, batch.num_rows) // _SHRINK)
                             break
                         leased_bytes += extra_bytes
                     done += batch.num_rows - skipped
-                    yield batch.slice(skipped).select(names)
+                    yield batch.slice(skipped).select(self._names)
                     skipped = 0
 
     def _too_large(self, group: RowGroup, needed_bytes: int) -> BudgetExceeded:
         return BudgetExceeded(
-            f"{self._survey.files[group.file_index].path}: row group {group.index} needs {format_size(needed_bytes)} "
+            f"{self._scanned.files[group.file_index].path}: row group {group.index} needs {format_size(needed_bytes)} "
             f"even when it is decoded in parts, but {self._share.name} may hold "
             f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, read fewer columns, or write "
             "smaller row groups (penstock rewrite)"
         )
-
-    def _row_too_large(self, group: RowGroup, row: int, row_bytes: int) -> BudgetExceeded:
-        return BudgetExceeded(
-            f"{self._survey.files[group.file_index].path}: row {row} takes {format_size(row_bytes)} in memory, and "
-            f"{_PARTS} times that while it is handed on, but {self._share.name} may hold "
-            f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or shorten the row"
-        )
-
-    def _open(self, group: RowGroup) -> OpenParquet:
-        """The file of a row group; some stay open, since reading a footer again may cost as much as a group."""
-        file = self._survey.files[group.file_index]
-        opened = self._opened.pop(group.file_index, None)
-        if opened is None:
-            if len(self._opened) == _MAX_OPEN_FILES:
-                self._opened.pop(next(iter(self._opened))).close()
-            opened = OpenParquet(file)
-        self._opened[group.file_index] = opened
-        is_there = group.index < opened.metadata.num_row_groups
-        if not is_there or opened.metadata.row_group(group.index).num_rows != group.num_rows:
-            raise DataError(f"{file.path}: has changed while it was being read")
-        return opened

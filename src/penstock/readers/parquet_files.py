@@ -1,5 +1,6 @@
 """Open Parquet files: what their footers say of row groups, and how large strings are, from a sample."""
 
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import DataFile
-from penstock.readers.storage import StoreFile, hold, open_input
+from penstock.readers.storage import StoreFile, hold, open_input, read_at
 from penstock.readers.uris import is_uri
 
 _STREAM_BYTES = 64 * KIB
@@ -23,7 +24,6 @@ _USUAL_PAGE_BYTES = MIB + 32 * KIB
 """What writers make a page or a dictionary by default, and a little more."""
 _WIDTH_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
 _DECIMAL_BYTES, _VALIDITY_BYTES, _OFFSET_BYTES = 32, 1, 4
-_UNBOUNDED_ENCODING = "DELTA_BYTE_ARRAY"
 _SAMPLED_GROUPS, _SAMPLED_STORE_GROUPS = 8, 2
 """In a store each look is a request: fewer row groups, and those whole, as stored."""
 _SAMPLED_ROWS, _SAMPLED_BYTES = 1024, 8 * MIB
@@ -63,13 +63,12 @@ class OpenParquet(pq.ParquetFile):
             yield
             return
         group = self.metadata.row_group(row_group)
-        chunks = [group.column(leaf) for leaf, _ in leaves(self.metadata, columns)]
+        chunks = [group.column(leaf) for leaf, _ in _leaves(self.metadata, columns)]
         starts = [
             min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
             for chunk in chunks
         ]
-        sizes = [chunk.total_compressed_size for chunk in chunks]
-        hold(self.source, zip(starts, sizes, strict=True))
+        hold(self.source, zip(starts, (chunk.total_compressed_size for chunk in chunks), strict=True))
         try:
             yield
         finally:
@@ -91,10 +90,19 @@ def _one_line(error: Exception) -> str:
     return str(error).splitlines()[0].partition(". ")[0].rstrip(".") if str(error) else type(error).__name__
 
 
+def footer_checksum(file: DataFile) -> int:
+    """The footer holds the sizes, offsets and statistics of all columns; behind it are its length and a magic word."""
+    with open_input(file.path) as source:
+        tail_offset = max(0, file.size_bytes - 8)
+        footer_bytes = int.from_bytes(read_at(source, 4, tail_offset), "little")
+        return zlib.crc32(read_at(source, footer_bytes, max(0, tail_offset - footer_bytes)))
+
+
 class StringChunk(NamedTuple):
     """A physical column with strings in a row group: what they take in memory is not in the footer."""
 
     column: str
+    path: str
     num_values: int
     uncompressed_bytes: int
     has_dictionary: bool
@@ -102,7 +110,7 @@ class StringChunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group of one file: what is read, permuted and resumed as a unit. All bytes are of wanted columns."""
+    """One row group of one file: what is read, permuted and resumed as a unit. All bytes are of requested columns."""
 
     file_index: int
     index: int
@@ -118,8 +126,8 @@ class RowGroup:
     strings: tuple[StringChunk, ...]
 
 
-def leaves(metadata: pq.FileMetaData, columns: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The physical columns of the wanted ones: a list of lists or a map has several levels."""
+def _leaves(metadata: pq.FileMetaData, columns: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The physical columns of the requested ones: a list of lists or a map has several levels."""
     wanted = frozenset(columns)
     for leaf in range(metadata.num_columns):
         path = metadata.schema.column(leaf).path
@@ -130,42 +138,40 @@ def leaves(metadata: pq.FileMetaData, columns: Sequence[str]) -> Iterator[tuple[
 
 def read_row_groups(metadata: pq.FileMetaData, file_index: int, columns: Sequence[str]) -> Iterator[RowGroup]:
     """All row groups of a file that have rows."""
-    wanted = [(leaf, name, metadata.schema.column(leaf)) for leaf, name in leaves(metadata, columns)]
+    wanted = []
+    for leaf, name in _leaves(metadata, columns):
+        column = metadata.schema.column(leaf)
+        is_decimal = column.logical_type.type == "DECIMAL"
+        is_string = column.physical_type == "BYTE_ARRAY" and not is_decimal
+        width = _DECIMAL_BYTES if is_decimal else _WIDTH_BYTES.get(column.physical_type) or column.length
+        value_bytes = _VALIDITY_BYTES + (_OFFSET_BYTES if is_string else width or _DECIMAL_BYTES)
+        wanted.append((leaf, name, column.path, column.max_repetition_level, is_string, value_bytes))
     first_row = 0
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)
         num_rows = group.num_rows
         stored_bytes = number_bytes = page_bytes = max_page_bytes = 0
         strings = []
-        for leaf, name, column in wanted:
+        for leaf, name, path, depth, is_string, value_bytes in wanted:
             chunk = group.column(leaf)
+            size, num_values, has_words = (
+                chunk.total_uncompressed_size,
+                chunk.num_values,
+                chunk.has_dictionary_page,
+            )
             stored_bytes += chunk.total_compressed_size
-            nesting_bytes = column.max_repetition_level * (chunk.num_values + num_rows)
-            number_bytes += nesting_bytes * (_OFFSET_BYTES + _VALIDITY_BYTES)
-            number_bytes += chunk.num_values * (_value_bytes(column) + _VALIDITY_BYTES)
-            if _is_string(column):
-                size, has_dictionary = chunk.total_uncompressed_size, chunk.has_dictionary_page
-                strings.append(StringChunk(name, chunk.num_values, size, has_dictionary))
+            number_bytes += depth * (num_values + num_rows) * (_OFFSET_BYTES + _VALIDITY_BYTES)
+            number_bytes += num_values * value_bytes
+            if is_string:
+                strings.append(StringChunk(name, path, num_values, size, has_words))
             else:
-                chunk_bytes = page_size(chunk.total_uncompressed_size, chunk.has_dictionary_page)
+                chunk_bytes = page_size(size, has_words)
                 page_bytes += chunk_bytes
                 max_page_bytes = max(max_page_bytes, chunk_bytes)
         if num_rows:
             sizes = (stored_bytes, number_bytes, page_bytes, max_page_bytes)
             yield RowGroup(file_index, index, first_row, num_rows, *sizes, tuple(strings))
         first_row += num_rows
-
-
-def _is_string(column: pq.ColumnSchema) -> bool:
-    return bool(column.physical_type == "BYTE_ARRAY" and column.logical_type.type != "DECIMAL")
-
-
-def _value_bytes(column: pq.ColumnSchema) -> int:
-    if _is_string(column):
-        return _OFFSET_BYTES
-    if column.logical_type.type == "DECIMAL":
-        return _DECIMAL_BYTES
-    return _WIDTH_BYTES.get(column.physical_type) or column.length or _DECIMAL_BYTES
 
 
 def page_size(uncompressed_bytes: int, has_dictionary: bool, usual_bytes: int = 0) -> int:
@@ -177,8 +183,7 @@ def page_size(uncompressed_bytes: int, has_dictionary: bool, usual_bytes: int = 
     return min(held_bytes, 2 * uncompressed_bytes + _STREAM_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """What rows take in memory."""
 
     row_bytes: float
@@ -189,101 +194,59 @@ class Sample:
 def take_sample(files: Sequence[DataFile], schema: pa.Schema, groups: Sequence[RowGroup]) -> Sample:
     """Decode rows of a few row groups from all over the data.
 
-    Strings that may be larger in memory than in the file stay in their dictionaries.
+    Strings stay in dictionaries, since they may be larger in memory than in the file.
     """
     is_remote = any(is_uri(file.path) for file in files)
     num_groups = min(len(groups), _SAMPLED_STORE_GROUPS if is_remote else _SAMPLED_GROUPS)
-    chosen = np.linspace(0, len(groups) - 1, num_groups, dtype=int)
     all_rows, all_bytes = 0, 0.0
-    strings: dict[str, list[tuple[float, float]]] = {}
-    for group in (groups[index] for index in chosen):
+    strings: dict[str, tuple[float, float]] = {}
+    for group in (groups[index] for index in np.linspace(0, len(groups) - 1, num_groups, dtype=int)):
         file = files[group.file_index]
         string_bytes = sum(chunk.uncompressed_bytes for chunk in group.strings)
         is_small = group.number_bytes + string_bytes <= _SAMPLED_BYTES
         num_rows = group.num_rows if is_small else min(group.num_rows, _SAMPLED_ROWS)
         fetched = schema.names if group.stored_bytes <= _MAX_FETCHED_BYTES else ()
-        with OpenParquet(file) as footer:
-            coded = _coded_paths(footer.metadata, schema.names)
+        coded = [chunk.path for chunk in group.strings]
         with OpenParquet(file, coded) as opened, reading_file(file), opened.holding(group.index, fetched):
             for start in range(0, len(schema), _SAMPLED_COLUMNS):
                 names = schema.names[start : start + _SAMPLED_COLUMNS]
-                batches = opened.iter_batches(num_rows, [group.index], names, use_threads=False)
-                batch = next(batches)
+                batch = next(opened.iter_batches(num_rows, [group.index], names, use_threads=False))
                 for name in names:
-                    num_bytes, measured = _measure(batch.column(name), schema.field(name).type)
+                    array: Any = batch.column(name)
+                    ends: Any
+                    ends, dictionary_bytes = _string_ends(array)
+                    if ends is None or pa.types.is_dictionary(schema.field(name).type):
+                        ends = np.linspace(0, dictionary_bytes, batch.num_rows + 1)
+                    # Indices into a dictionary take as much as the offsets of strings.
+                    num_bytes = array.nbytes + int(ends[-1]) - dictionary_bytes
                     all_bytes += num_bytes * group.num_rows / batch.num_rows
-                    if measured is not None:
-                        strings.setdefault(name, []).append(measured)
+                    window = min(_SAMPLED_ROWS, batch.num_rows)
+                    found = ends[-1] / batch.num_rows, (ends[window:] - ends[:-window]).max() / window
+                    known = strings.get(name, found)
+                    strings[name] = max(known[0], found[0]), max(known[1], found[1])
         all_rows += group.num_rows
-    most = {
-        name: (max(mean for mean, _ in found), max(top for _, top in found))
-        for name, found in strings.items()
-    }
-    return Sample(all_bytes / max(1, all_rows), most)
+    return Sample(all_bytes / max(1, all_rows), strings)
 
 
-def _coded_paths(metadata: pq.FileMetaData, columns: Sequence[str]) -> list[str]:
-    """The physical columns whose strings may be larger in memory than in the file."""
-    paths = []
-    for leaf, _ in leaves(metadata, columns):
-        column = metadata.schema.column(leaf)
-        chunks = [metadata.row_group(index).column(leaf) for index in range(metadata.num_row_groups)]
-        if _is_string(column) and any(
-            chunk.has_dictionary_page or _UNBOUNDED_ENCODING in chunk.encodings for chunk in chunks
-        ):
-            paths.append(column.path)
-    return paths
-
-
-def _measure(array: Any, given_type: Any) -> tuple[int, tuple[float, float] | None]:
-    """Bytes of an array as it is given out, and of its strings in a row: the mean and the most."""
-    num_rows = max(1, len(array))
-    dictionary_bytes = _dictionary_bytes(array)
-    if pa.types.is_dictionary(given_type):
-        mean = dictionary_bytes / num_rows
-        return array.nbytes, (mean, mean)
-    ends = _string_ends(array)
-    if ends is None:
-        return array.nbytes, None
-    window = min(_SAMPLED_ROWS, num_rows)
-    most = int((ends[window:] - ends[:-window]).max()) / window
-    num_bytes = array.nbytes
-    if array.type != given_type:
-        # Numbers into a dictionary take as much as the offsets of strings.
-        num_bytes += int(ends[-1]) - dictionary_bytes
-    return num_bytes, (int(ends[-1]) / num_rows, most)
-
-
-def _string_ends(array: Any) -> NDArray[np.int64] | None:
-    """Bytes of the strings in the first 0, 1, 2, ... values; None: there are none."""
+def _string_ends(array: Any) -> tuple[NDArray[np.int64] | None, int]:
+    """Bytes of coded strings in the first 0, 1, 2, ... values (None: there are none), and of their dictionaries."""
     types = pa.types
     if types.is_map(array.type):
-        keys, items = _string_ends(array.keys), _string_ends(array.items)
-        found = [ends for ends in (keys, items) if ends is not None]
-        return sum(found)[np.asarray(array.offsets)] if found else None  # type: ignore[index]
-    if types.is_list(array.type) or types.is_large_list(array.type):
-        ends = _string_ends(array.values)
-        return None if ends is None else ends[np.asarray(array.offsets)]
-    if types.is_fixed_size_list(array.type):
-        ends = _string_ends(array.values)
-        starts = np.arange(array.offset, array.offset + len(array) + 1) * array.type.list_size
-        return None if ends is None else ends[starts]
-    if types.is_dictionary(array.type):
-        lengths = pc.take(pc.binary_length(array.dictionary), array.indices)
-    elif types.is_string(array.type) or types.is_large_string(array.type) or types.is_binary(array.type):
-        lengths = pc.binary_length(array)
-    else:
-        return None
+        found = [_string_ends(array.keys), _string_ends(array.items)]
+        ends: Any = sum(ends for ends, _ in found if ends is not None)
+        has_strings = any(ends is not None for ends, _ in found)
+        return ends[np.asarray(array.offsets)] if has_strings else None, found[0][1] + found[1][1]
+    is_fixed = types.is_fixed_size_list(array.type)
+    if is_fixed or types.is_list(array.type) or types.is_large_list(array.type):
+        ends, dictionary_bytes = _string_ends(array.values)
+        starts = np.arange(len(array) + 1) * array.type.list_size if is_fixed else np.asarray(array.offsets)
+        return None if ends is None else ends[starts], dictionary_bytes
+    if not types.is_dictionary(array.type):
+        return None, 0
+    kind, dictionary_bytes = array.type.value_type, int(array.dictionary.nbytes)
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)):
+        return None, dictionary_bytes
+    lengths = pc.take(pc.binary_length(array.dictionary), array.indices)
     ends = np.zeros(len(array) + 1, np.int64)
     np.cumsum(np.asarray(pc.fill_null(lengths, 0)), out=ends[1:])
-    return ends
-
-
-def _dictionary_bytes(array: Any) -> int:
-    types = pa.types
-    if types.is_dictionary(array.type):
-        return int(array.dictionary.nbytes)
-    if types.is_map(array.type):
-        return _dictionary_bytes(array.keys) + _dictionary_bytes(array.items)
-    is_list = types.is_list(array.type) or types.is_large_list(array.type)
-    return _dictionary_bytes(array.values) if is_list or types.is_fixed_size_list(array.type) else 0
+    return ends, dictionary_bytes

@@ -15,9 +15,10 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -51,12 +52,19 @@ def holds_pickle(path: Path, beginning: bytes) -> bool:
     return beginning.startswith(_PICKLE_START) or (bool(beginning) and path.suffix in PICKLE_SUFFIXES)
 
 
-def refuse_pickle(path: Path) -> DataError:
-    """The error for an old file when nobody allowed to unpickle it."""
-    return DataError(
-        f"{path}: holds pickled samples, as batch files of old do; they are converted where you allow it, and nothing "
-        "of the file is run: allow_pickle=True, or --allow-pickle"
-    )
+class PickledFile(DataError):
+    """An old file, where unpickling is not allowed."""
+
+    path: Path
+
+    @classmethod
+    def at_path(cls, path: Path) -> Self:
+        error = cls(
+            f"{path}: holds pickled samples, as batch files of old do; they are converted where you allow it, and "
+            "nothing of the file is run: allow_pickle=True, or --allow-pickle"
+        )
+        error.path = path
+        return error
 
 
 def load_pickled(path: Path, schema: StoreSchema | None = None) -> dict[str, NDArray[Any]]:
@@ -105,12 +113,8 @@ def _converted(
 
 def _received(stream: IO[bytes], dtype: str, shape: list[int]) -> NDArray[Any]:
     array = np.empty(shape, np.dtype(dtype))
-    rest = array.reshape(-1).view(np.uint8).data
-    while rest:
-        count: int = stream.readinto(rest)  # type: ignore[attr-defined]
-        if not count:
-            raise EOFError
-        rest = rest[count:]
+    if stream.readinto(array.reshape(-1).view(np.uint8).data) != array.nbytes:  # type: ignore[attr-defined]
+        raise EOFError
     return array
 
 
@@ -120,10 +124,7 @@ def _serve() -> None:
     path, names = Path(request["path"]), ArrayNames(**request["names"])
     answer: dict[str, Any] = {"arrays": []}
     arrays: dict[str, NDArray[Any]] = {}
-    try:
-        limit = _set_limits(_unpacked_bytes(path))
-    except (OSError, zipfile.BadZipFile):
-        limit = _MIN_BYTES  # told when it is read
+    limit = _set_limits(path)
     try:
         samples = [_sample(item, names) for item in _samples(path, _content(path))]
         if request.get("only_schema"):
@@ -153,16 +154,15 @@ def _serve() -> None:
     os._exit(0)  # what a bomb left behind takes long to let go
 
 
-def _unpacked_bytes(path: Path) -> int:
-    if not zipfile.is_zipfile(path):
-        return path.stat().st_size
-    with zipfile.ZipFile(path) as archive:
-        packed = path.stat().st_size
-        unpacked = sum(info.file_size for info in archive.infolist())
-        return min(unpacked, _MIN_MEMBER_BYTES + packed * _MAX_BYTES_PER_BYTE)
-
-
-def _set_limits(num_bytes: int) -> int:
+def _set_limits(path: Path) -> int:
+    """Returns the bytes of memory that the conversion may take."""
+    num_bytes = 0
+    with suppress(OSError, zipfile.BadZipFile):  # reported when it is read
+        num_bytes = path.stat().st_size
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                unpacked = sum(info.file_size for info in archive.infolist())
+            num_bytes = min(unpacked, _MIN_MEMBER_BYTES + num_bytes * _MAX_BYTES_PER_BYTE)
     share = _MIN_BYTES + num_bytes * _BYTES_PER_BYTE
     seconds = _MIN_SECONDS + num_bytes * _SECONDS_PER_MIB // MIB
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -177,7 +177,7 @@ def _set_limits(num_bytes: int) -> int:
 
 
 class _NotPlain(Exception):
-    """What a pickle of plain data has no use for."""
+    pass
 
 
 class _Unpickler(pickle.Unpickler):
@@ -229,16 +229,14 @@ def _empty_array(*_: Any) -> Any:
     return np.ndarray.__new__(_Array, 0)  # its class, shape and type come again in its state
 
 
-def _from_buffer(content: Any, dtype: Any, shape: Any, order: str) -> Any:
+def _from_buffer(content: Any, dtype: Any, shape: Any, order: str, what: str = "an array") -> Any:
     if type(dtype) is not _DType or dtype.dtype.hasobject:
-        raise _NotPlain("an array of an unknown type")
+        raise _NotPlain(f"{what} of an unknown type")
     return np.frombuffer(content, dtype.dtype).reshape(shape, order="F" if order == "F" else "C")
 
 
 def _scalar(dtype: Any, content: Any) -> Any:
-    if type(dtype) is not _DType or dtype.dtype.hasobject:
-        raise _NotPlain("a number of an unknown type")
-    return np.frombuffer(content, dtype.dtype)[0]
+    return _from_buffer(content, dtype, -1, "C", "a number")[0]
 
 
 def _encode(text: str, encoding: str) -> bytes:
@@ -341,10 +339,8 @@ def _samples(path: Path, content: Any) -> Iterable[Any]:
 
 def _side_by_side(path: Path, parts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     _check_lengths(path, parts)
-    columns = [
-        part.tolist() if isinstance(part, np.ndarray) and part.dtype.hasobject else part
-        for part in parts.values()
-    ]
+    # The rows of an array of objects would be arrays of objects.
+    columns = [part.tolist() if getattr(part, "dtype", None) == "O" else part for part in parts.values()]
     for values in zip(*columns, strict=True):
         yield dict(zip(parts, values, strict=True))
 

@@ -1,11 +1,11 @@
-"""The stream over the blocks of any format: order, shards, places and the origin of rows.
+"""The stream over the blocks of any format: order, shards, positions and row ids.
 
 Formats whose decoder does the work of one core (text and records) are decoded by several threads at once: decoding
 releases the interpreter, and a block is small, so that one that waits for its turn takes little.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from queue import SimpleQueue
@@ -13,35 +13,74 @@ from queue import SimpleQueue
 import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
-from penstock.readers.blocks import Shard
-from penstock.readers.fingerprints import START_ANEW, check_same_files, check_same_seed
-from penstock.readers.origin import ROW_FIELD, with_row_ids
-from penstock.readers.sequence import Piece, RowSequence
-from penstock.readers.stream import Place, RecordStream
-from penstock.readers.survey import BlockDecoder, Survey
+from penstock.readers.order import EpochOrder, Piece, Shard
+from penstock.readers.scan import BlockDecoder, ScannedFiles
+from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
-from penstock.runtime.world import State, most_lanes
+from penstock.runtime.world import State, max_decode_threads
 
 ONE_SHARD = Shard()
+START_ANEW = "start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
+"""What remains for whoever cannot go on from a saved position, as the end of an error."""
+_OTHER_FILES = f"go on with these (train: --new_data), or {START_ANEW}"
 _ENOUGH_WAITING = 2
-"""Batches that wait: with so many, decoding need not hurry."""
+"""With so many batches waiting, one core is enough to decode the next."""
 
 
-def read_blocks(
-    survey: Survey, share: Share, seed: int | None = None, shard: Shard = ONE_SHARD
-) -> "BlockStream":
-    """The rows of one shard: blocks as they stand, or permuted per epoch by a seed.
+class RollingLease:
+    """Leases the block in work, and of the one before it what may still be in use as views.
 
-    The reader holds no more than its share.
+    Whether a block may grow depends on the block alone and not on the one before it, so that a run that continues
+    decides as the first one did: `max_needed_bytes` is for the block in work, the rest for what is retained.
     """
-    return BlockStream(survey, share, seed, shard)
+
+    def __init__(self, share: Share, max_needed_bytes: int | None = None) -> None:
+        self._share = share
+        self.max_needed_bytes = share.limit_bytes if max_needed_bytes is None else max_needed_bytes
+        self._held_bytes = self._needed_bytes = self._retained_bytes = 0
+
+    def move_on(self, needed_bytes: int, retained_bytes: int) -> None:
+        """Take the bytes of the next block; of the present one only what it said it retains stays leased."""
+        self._share.release(self._held_bytes - self._retained_bytes)
+        self._held_bytes = self._retained_bytes
+        self._share.acquire(needed_bytes)
+        self._held_bytes += needed_bytes
+        self._needed_bytes, self._retained_bytes = needed_bytes, retained_bytes
+
+    def change(self, needed_bytes: int, retained_bytes: int) -> None:
+        """Go on with the present block, of which nothing was given out yet, as if these were its bytes."""
+        extra_bytes = needed_bytes - self._needed_bytes
+        if extra_bytes > 0:
+            self._share.acquire(extra_bytes)
+        else:
+            self._share.release(-extra_bytes)
+        self._held_bytes += extra_bytes
+        self._needed_bytes, self._retained_bytes = needed_bytes, retained_bytes
+
+    def grow(self, num_bytes: int, retained_bytes: int = 0) -> bool:
+        """Take more for the present block, and retain a part of it; False, and nothing taken: it is too much."""
+        max_retained_bytes = self._share.limit_bytes - self.max_needed_bytes
+        if self._needed_bytes + num_bytes > self.max_needed_bytes:
+            return False
+        if retained_bytes and self._retained_bytes + retained_bytes > max_retained_bytes:
+            return False
+        self._share.acquire(num_bytes)
+        self._held_bytes += num_bytes
+        self._needed_bytes += num_bytes
+        self._retained_bytes += retained_bytes
+        return True
+
+    def close(self) -> None:
+        """Give everything back; a second time does nothing."""
+        self._share.release(self._held_bytes)
+        self._held_bytes = self._needed_bytes = self._retained_bytes = 0
 
 
-class Lanes:
-    """Decodes pieces on several threads, each with a decoder of its own, and gives them out in their order."""
+class ParallelDecoder:
+    """Decodes pieces on several threads, each with its own decoder, and gives them out in their order."""
 
-    def __init__(self, survey: Survey, share: Share, count: int) -> None:
-        self._decoders = [survey.decoder(part) for part in share.split(count)]
+    def __init__(self, scanned: ScannedFiles, share: Share, count: int) -> None:
+        self._decoders = [scanned.decoder(part) for part in share.split(count)]
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="penstock-decode")
         self._free: SimpleQueue[BlockDecoder] = SimpleQueue()
         for decoder in self._decoders:
@@ -49,9 +88,17 @@ class Lanes:
 
     def decode(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, list[pa.RecordBatch]]]:
         """The batches of each piece. An error comes in its turn."""
+
+        def decode(piece: Piece) -> list[pa.RecordBatch]:
+            decoder = self._free.get()
+            try:
+                return list(decoder.batches(piece.block, piece.first_row, piece.end_row))
+            finally:
+                self._free.put(decoder)
+
         waiting: deque[tuple[Piece, Future[list[pa.RecordBatch]]]] = deque()
         for piece in pieces:
-            waiting.append((piece, self._pool.submit(self._decode, piece)))
+            waiting.append((piece, self._pool.submit(decode, piece)))
             if len(waiting) > len(self._decoders):
                 first, batches = waiting.popleft()
                 yield first, batches.result()
@@ -63,32 +110,27 @@ class Lanes:
         for decoder in self._decoders:
             decoder.close()
 
-    def _decode(self, piece: Piece) -> list[pa.RecordBatch]:
-        decoder = self._free.get()
-        try:
-            return list(decoder.batches(piece.block, piece.first_row, piece.end_row))
-        finally:
-            self._free.put(decoder)
-
 
 class BlockStream(RecordStream):
-    """The stream that `read_blocks` gives."""
+    """The rows of one shard: blocks as they stand, or permuted per epoch by a seed, inside the reader's share."""
 
-    def __init__(self, survey: Survey, share: Share, seed: int | None, shard: Shard) -> None:
-        self._survey = survey
+    def __init__(
+        self, scanned: ScannedFiles, share: Share, seed: int | None = None, shard: Shard = ONE_SHARD
+    ) -> None:
+        self._scanned = scanned
         self._share = share
         self._seed = seed
         self._shard = shard
-        self._schema = survey.columns.append(ROW_FIELD)
+        self._schema = scanned.columns.append(ROW_FIELD)
         self._order: State = {
-            "files": list(survey.fingerprints),
-            "blocks": survey.blocks.checksum,
+            "files": list(scanned.fingerprints),
+            "blocks": scanned.blocks.checksum,
             "seed": seed,
             "shard": [shard.index, shard.count],
         }
-        # Made here, though each iteration makes its own: what does not fit the share is told before the first batch.
-        self._decoder: BlockDecoder | Lanes = survey.decoder(share)
-        self.go_to(Place(0))
+        # Made here, though each iteration makes its own: what does not fit the share is refused before the first batch.
+        self._decoder: BlockDecoder | ParallelDecoder = scanned.decoder(share)
+        self.seek(StreamPosition(0))
 
     @property
     def schema(self) -> pa.Schema:
@@ -99,26 +141,47 @@ class BlockStream(RecordStream):
         return self._order
 
     @property
-    def place(self) -> Place:
+    def position(self) -> StreamPosition:
         return self._start.at(self._row)
 
     @property
     def num_rows(self) -> int:
         """Rows of this shard in this epoch."""
-        return self._sequence.num_rows
+        return self._epoch.num_rows
 
-    def go_to(self, place: Place) -> None:
-        self._start = place
-        self._row = place.row
-        self._sequence = RowSequence(self._survey.blocks, self._seed, place.epoch, self._shard, place.done)
+    def seek(self, position: StreamPosition) -> None:
+        self._start = position
+        self._row = position.row
+        self._epoch = EpochOrder(
+            self._scanned.blocks, self._seed, position.epoch, self._shard, position.consumed
+        )
 
     def close(self) -> None:
         self._decoder.close()
 
     def check_order(self, saved: State) -> None:
         """The files, the seed and the shard must be as they were."""
-        check_same_files(saved["files"], self._survey.fingerprints, self._survey.files)
-        check_same_seed(saved["seed"], self._seed)
+        present, files = self._scanned.fingerprints, self._scanned.files
+        for old, new, file in zip(saved["files"], present, files, strict=False):
+            if tuple(old) != new:
+                raise CheckpointError(
+                    f"{file.path}: is not the file that the position was saved with (was {_describe(old)}; "
+                    f"is {_describe(new)}); put that file back, {_OTHER_FILES}"
+                )
+        if len(saved["files"]) != len(present):
+            raise CheckpointError(
+                f"the position was saved with {len(saved['files'])} files but there are {len(present)} now; "
+                f"put the same files back, {_OTHER_FILES}"
+            )
+        if saved["seed"] != self._seed:
+            was, now = (
+                "no shuffle" if seed is None else f"shuffle seed {seed}"
+                for seed in (saved["seed"], self._seed)
+            )
+            raise CheckpointError(
+                f"the position was saved with {was} but the run has {now}; "
+                f"set data_config.shuffle and data_config.seed as they were, or {START_ANEW}"
+            )
         if saved["blocks"] != self._order["blocks"]:
             raise CheckpointError(
                 "the position was saved with other blocks of the same files; read them with the version that saved "
@@ -133,40 +196,39 @@ class BlockStream(RecordStream):
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self._decoder.close()
-        pieces = self._sequence.pieces(self._row)
-        lane_bytes = self._survey.lane_bytes
-        num_lanes = min(most_lanes(), self._share.limit_bytes // lane_bytes) if lane_bytes else 1
+        blocks, pieces = self._scanned.blocks, self._epoch.pieces(self._row)
+        num_decoders = 1
+        if decoder_bytes := self._scanned.decoder_bytes:
+            num_decoders = min(max_decode_threads(), self._share.limit_bytes // decoder_bytes)
         decoded: Iterator[tuple[Piece, Iterable[pa.RecordBatch]]]
-        if num_lanes > 1:
-            self._decoder = opened = Lanes(self._survey, self._share, num_lanes)
-            decoded = opened.decode(pieces)
+        if num_decoders > 1:
+            self._decoder = parallel = ParallelDecoder(self._scanned, self._share, num_decoders)
+            decoded = parallel.decode(pieces)
         else:
-            self._decoder = decoder = self._survey.decoder(self._share)
+            self._decoder = decoder = self._scanned.decoder(self._share)
             decoded = ((piece, self._decode(decoder, piece)) for piece in pieces)
-        closing_decoder = self._decoder
-        try:
-            with closing(decoded):  # type: ignore[type-var]
-                for piece, batches in decoded:
-                    yield from self._rows_of(piece, batches)
-        finally:
-            closing_decoder.close()
+        with closing(self._decoder), closing(decoded):  # type: ignore[type-var]
+            for piece, batches in decoded:
+                file_index = int(blocks.file_index[piece.block])
+                first_row = int(blocks.first_row[piece.block]) + piece.first_row
+                done = 0
+                for rows in batches:
+                    batch = with_row_ids(rows, file_index, first_row + done)
+                    if piece.mask is not None:
+                        batch = batch.filter(pa.array(piece.mask[done : done + rows.num_rows]))
+                    done += rows.num_rows
+                    self._row += batch.num_rows
+                    if batch.num_rows:
+                        yield batch
 
     def _decode(self, decoder: BlockDecoder, piece: Piece) -> Iterator[pa.RecordBatch]:
         # All cores for decoding would take the one that rows are used on, unless that has to wait for them.
-        decoder.in_hurry = self.num_waiting is not None and self.num_waiting() < _ENOUGH_WAITING
+        decoder.use_threads = self.num_waiting is not None and self.num_waiting() < _ENOUGH_WAITING
         return decoder.batches(piece.block, piece.first_row, piece.end_row)
 
-    def _rows_of(self, piece: Piece, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece; the place is moved before each batch is given out."""
-        blocks = self._survey.blocks
-        file_index = int(blocks.file_index[piece.block])
-        block_start = int(blocks.first_row[piece.block])
-        done = 0
-        for rows in batches:
-            batch = with_row_ids(rows, file_index, block_start + piece.first_row + done)
-            if piece.wanted is not None:
-                batch = batch.filter(pa.array(piece.wanted[done : done + rows.num_rows]))
-            done += rows.num_rows
-            self._row += batch.num_rows
-            if batch.num_rows:
-                yield batch
+
+def _describe(mark: Sequence[object]) -> str:
+    name, size_bytes, num_rows, *checksums = mark
+    rows = "" if num_rows is None else f", {num_rows} rows"
+    content = "".join(f", checksum {checksum}" for checksum in checksums)
+    return f"{name}, {size_bytes} bytes{rows}{content}"

@@ -1,29 +1,32 @@
 """Which records stand where in a file: found in one pass, and kept beside the run.
 
 The index lists chunks of about 1 MiB of (decompressed) text that begin and end with a record, each with its offset,
-its length and its number of records. So a run can go to any row, and knows how many there are.
+its length and its number of records. So a run can go to any row, and knows how many there are. What tells one record
+from the next is the framing of a format.
 """
 
 import hashlib
 import json
 import os
+import re
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB, format_size
-from penstock.readers.blocks import Int64Array
 from penstock.readers.files import COMPRESSIONS, DataFile
-from penstock.readers.fingerprints import ends_checksum, fingerprint
-from penstock.readers.framing import Framing
+from penstock.readers.order import Int64Array
+from penstock.readers.scan import ends_checksum, fingerprint
 from penstock.readers.storage import open_input
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -33,18 +36,14 @@ MAX_RECORD_BYTES = 16 * MIB
 MIN_KEPT_BYTES = 16 * MIB
 """Of a smaller file the index is not kept: it is made again in no time."""
 _VERSION = 1
-
-_SAMPLE_BYTES = 64 * KIB
+_SAMPLES, _SAMPLE_BYTES = 8, 64 * KIB
 _WHOLE_SAMPLE_BYTES = MIB
 """Files of up to this many bytes are sampled whole."""
-_SAMPLES = 8
-_COMPRESSED_STEP_CHUNKS = 16
 _MAX_SAMPLED_FILES = 32
-
-
-def codec_of(file: DataFile) -> str | None:
-    """How a file is compressed; then it can only be read from its start."""
-    return COMPRESSIONS.get(os.path.splitext(file.name.lower())[1])
+_WINDOW_BYTES = 64 * KIB
+Chunks = list[tuple[int, int, int]]
+"""The offset, the bytes and the records of each chunk of a file."""
+_QUOTE, _LINE_FEED, _RETURN, _BRACE, _SPACE = b'"\n\r{ '
 
 
 class TextFile:
@@ -66,7 +65,6 @@ class TextFile:
         self._last_offset, self._last = 0, b""
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
         self._source.close()
 
     def read(self, offset: int, num_bytes: int) -> bytes:
@@ -96,6 +94,129 @@ class TextFile:
         return known
 
 
+def codec_of(file: DataFile) -> str | None:
+    """How a file is compressed; then it can only be read from its start."""
+    return COMPRESSIONS.get(os.path.splitext(file.name.lower())[1])
+
+
+# Framing.
+
+
+class Framing(ABC):
+    """How a format tells one record from the next; all texts begin where a record may begin."""
+
+    name: str
+    """Tells apart what would frame the same text differently."""
+
+    @abstractmethod
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
+        """Where the last record ends, and how many there are up to there; (0, 0): none ends in the text.
+
+        The last record may lack its line end where the text is all there is.
+        """
+
+    @abstractmethod
+    def starts(self, text: bytes | memoryview) -> Int64Array:
+        """Where each record begins."""
+
+    def ends_inside(self, text: bytes) -> bool:
+        """Whether the text ends inside quotes, so that its last record is torn."""
+        return False
+
+
+class Lines(Framing):
+    """Records that are lines, as in JSON lines: not those of nothing but spaces."""
+
+    name = "lines"
+
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
+        end = len(text) if is_all else text.rfind(b"\n") + 1
+        return end, len(self.starts(memoryview(text)[:end]))
+
+    def starts(self, text: bytes | memoryview) -> Int64Array:
+        characters = np.frombuffer(text, np.uint8)
+        starts = _starts(np.flatnonzero(characters == _LINE_FEED), len(characters))
+        if (characters[starts] == _BRACE).all():
+            return starts
+        visible = np.flatnonzero(characters > _SPACE)
+        first_visible = np.append(visible, len(characters))[np.searchsorted(visible, starts)]
+        return starts[first_visible < np.append(starts, len(characters))[1:]]
+
+
+class CsvRecords(Framing):
+    """Records of CSV end at a line end that is not inside quotes, and lines without any character are none.
+
+    A quote opens a quoted cell only where a cell begins; inside an unquoted cell, as in `5" disk`, it is a character
+    like any other. That is how Arrow reads it.
+    """
+
+    def __init__(self, delimiter: str) -> None:
+        self.name = f"csv{delimiter}"
+        boundary = delimiter.encode("latin-1") + b"\r\n"
+        # A quote at the start of a cell, up to the quote that closes it or to the end.
+        self._quoted_cell = re.compile(rb'(?<![^%s])"[^"]*(?:""[^"]*)*(?:"|\Z)' % re.escape(boundary))
+        self._is_boundary = np.zeros(256, np.bool_)
+        self._is_boundary[list(boundary + b'"')] = True
+
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
+        r"""As `Framing` says.
+
+        >>> CsvRecords(",").whole_records(b'1,2\n3,"a\nb', is_all=False)
+        (4, 1)
+        """
+        characters = np.frombuffer(text, np.uint8)
+        if b'"' in text:
+            ends = self._line_ends(characters)
+            end = len(text) if is_all else int(np.append(-1, ends)[-1]) + 1
+            return end, len(_starts(ends, end))
+        end = len(text) if is_all else text.rfind(b"\n") + 1
+        num_records = 0
+        for at in range(0, end, _WINDOW_BYTES):  # in windows that stay in the processor's cache
+            window = characters[at : min(end, at + _WINDOW_BYTES + 1)]
+            is_end = window == _LINE_FEED
+            if b"\r" in text:
+                is_end |= window == _RETURN
+            # A record begins where a character follows a line end.
+            num_records += int(np.count_nonzero(is_end[:-1] > is_end[1:])) + (at == 0 and not is_end[0])
+        return end, num_records
+
+    def starts(self, text: bytes | memoryview) -> Int64Array:
+        return _starts(self._line_ends(np.frombuffer(text, np.uint8)), len(text))
+
+    def ends_inside(self, text: bytes) -> bool:
+        """As `Framing` says: a line end after the text would be a part of its last cell."""
+        if b'"' not in text:
+            return False
+        ends = self._line_ends(np.frombuffer(text + b"\n", np.uint8))
+        return not ends.size or int(ends[-1]) < len(text)
+
+    def _line_ends(self, characters: NDArray[np.uint8]) -> Int64Array:
+        """The line ends outside quotes."""
+        ends: Int64Array = np.flatnonzero((characters == _LINE_FEED) | (characters == _RETURN))
+        quotes: Int64Array = np.flatnonzero(characters == _QUOTE)
+        if not quotes.size:
+            return ends
+        # Where every quote opens a cell, closes one or is doubled, counting them tells what is inside.
+        before_opening, after_closing = quotes[::2] - 1, quotes[1::2] + 1
+        before_opening = before_opening[before_opening >= 0]
+        after_closing = after_closing[after_closing < len(characters)]
+        beside = characters[np.concatenate([before_opening, after_closing])]
+        if not self._is_boundary[beside].all():
+            cells = [cell.span() for cell in self._quoted_cell.finditer(characters.data)]
+            quotes = np.array(cells, np.int64).reshape(-1)
+        outside: Int64Array = ends[np.searchsorted(quotes, ends, side="right") % 2 == 0]
+        return outside
+
+
+def _starts(ends: Int64Array, length: int) -> Int64Array:
+    """Where lines that have a character begin, given their ends: not where another line ends at once."""
+    starts = np.insert(ends + 1, 0, 0)
+    return starts[starts < np.append(ends, length)]
+
+
+# The index.
+
+
 class TextPiece(NamedTuple):
     """Whole records, and where they begin in the (decompressed) text."""
 
@@ -113,9 +234,9 @@ def cut_records(
     depend on `start` and the sizes alone.
     """
     piece_bytes, max_bytes = sizes
-    wanted_bytes = piece_bytes
+    next_bytes = piece_bytes
     while end is None or start < end:
-        left_bytes = wanted_bytes if end is None else min(wanted_bytes, end - start)
+        left_bytes = next_bytes if end is None else min(next_bytes, end - start)
         content = text.read(start, left_bytes)
         is_last = len(content) < left_bytes or start + left_bytes == end
         length, num_records = framing.whole_records(content, is_last)
@@ -126,17 +247,16 @@ def cut_records(
                 last = start + int(framing.starts(content)[-1])
                 raise DataError(f"{text.file.path}: the record at byte {last} ends inside quotes; close them")
             return
-        if length == 0 and wanted_bytes >= max_bytes:
+        if length == 0 and next_bytes >= max_bytes:
             raise DataError(
                 f"{text.file.path}: the record at byte {start} does not end within {format_size(max_bytes)}; "
                 "is a quote unbalanced?"
             )
-        wanted_bytes = piece_bytes if length else min(2 * wanted_bytes, max_bytes)
+        next_bytes = piece_bytes if length else min(2 * next_bytes, max_bytes)
         start += length
 
 
-@dataclass(frozen=True)
-class RecordIndex:
+class RecordIndex(NamedTuple):
     """Chunks of one file in its order; none is without records."""
 
     checksum: int
@@ -146,45 +266,28 @@ class RecordIndex:
     num_records: Int64Array
 
     @classmethod
-    def of(cls, checksum: int, chunks: Sequence[tuple[int, int, int]]) -> "RecordIndex":
-        """From the offset, the bytes and the records of each chunk."""
-        table = np.array(chunks, np.int64).reshape(-1, 3)
-        return cls(checksum, table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
-
-    @property
-    def total_records(self) -> int:
-        return int(self.num_records.sum())
+    def of(cls, checksum: int, chunks: Chunks) -> "RecordIndex":
+        return cls(checksum, *np.array(chunks, np.int64).reshape(-1, 3).T.copy())
 
 
-def index_records(file: DataFile, data_start: int, framing: Framing, index_dir: Path | None) -> RecordIndex:
-    """The index of a file of text: as it was kept, or else made now and kept in `index_dir`; None keeps nothing."""
-    form = f"{framing.name} from {data_start}"
-    return kept_index(
-        file, form, index_dir, lambda checksum: scan_records(file, data_start, framing, checksum)
-    )
-
-
-def scan_records(
-    file: DataFile, data_start: int, framing: Framing, checksum: int, chunk_bytes: int = CHUNK_BYTES
-) -> RecordIndex:
+def scan_text(file: DataFile, data_start: int, framing: Framing, chunk_bytes: int = CHUNK_BYTES) -> Chunks:
     """Go through the text once."""
     sizes = (chunk_bytes, max(chunk_bytes, MAX_RECORD_BYTES))
     with closing(TextFile(file)) as text:
         pieces = cut_records(text, framing, data_start, None, sizes)
-        found = [(piece.offset, len(piece.text), piece.num_records) for piece in pieces if piece.num_records]
-    return RecordIndex.of(checksum, found)
+        return [(piece.offset, len(piece.text), piece.num_records) for piece in pieces if piece.num_records]
 
 
-def kept_index(
-    file: DataFile, form: str, index_dir: Path | None, scan: Callable[[int], RecordIndex]
+def index_records(
+    file: DataFile, form: str, index_dir: Path | None, scan: Callable[[], Chunks]
 ) -> RecordIndex:
-    """The index that `scan` makes of a file, given its checksum, kept in `index_dir`; None keeps nothing.
+    """The index of the chunks that `scan` finds, kept in `index_dir`; None keeps nothing.
 
     `form` tells apart how the same file may be framed.
     """
     checksum = ends_checksum(file)
     if index_dir is None or file.size_bytes < MIN_KEPT_BYTES:
-        return scan(checksum)
+        return RecordIndex.of(checksum, scan())
     # What the index follows from, and when the file was written, so that a change in its middle is noticed.
     changed_ns = os.stat(file.path).st_mtime_ns if os.path.exists(file.path) else None
     key = json.dumps([_VERSION, fingerprint(file, None, checksum), changed_ns, form, CHUNK_BYTES])
@@ -192,59 +295,55 @@ def kept_index(
     try:
         with np.load(path) as kept:
             if str(kept["key"]) == key:
-                return RecordIndex(checksum, kept["offsets"], kept["num_bytes"], kept["num_records"])
+                return RecordIndex(checksum, *(kept[name] for name in RecordIndex._fields[1:]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         pass  # there is none, or a torn one
-    index = scan(checksum)
-    columns = {"offsets": index.offsets, "num_bytes": index.num_bytes, "num_records": index.num_records}
+    index = RecordIndex.of(checksum, scan())
+    columns = {**index._asdict(), "key": np.array(key)}
     # Under another name first: other processes may be writing the same index.
     staging = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with staging.open("wb") as target:
-            np.savez(target, key=np.array(key), **columns)  # type: ignore[arg-type]
+            np.savez(target, **columns)
         staging.replace(path)
     except OSError as error:
-        raise DataError(
-            f"{path}: the index of records cannot be written: {error.strerror or error}"
-        ) from error
+        reason = error.strerror or error
+        raise DataError(f"{path}: the index of records cannot be written: {reason}") from error
     return index
+
+
+def index_text(
+    files: Sequence[DataFile], data_starts: Iterable[int], framing: Framing, index_dir: Path | None
+) -> tuple[RecordIndex, ...]:
+    """The indexes of files of text, given where the first record of each begins."""
+    return tuple(
+        index_records(
+            file, f"{framing.name} from {start}", index_dir, partial(scan_text, file, start, framing)
+        )
+        for file, start in zip(files, data_starts, strict=True)
+    )
 
 
 def sample_texts(
     files: Sequence[DataFile], indexes: Sequence[RecordIndex], framing: Framing
 ) -> Iterator[tuple[int, bytes]]:
-    """Whole records, with the index of their file: all of small files, some parts of large ones."""
-    step = -(-len(files) // _MAX_SAMPLED_FILES)
-    for file_index in range(0, len(files), step):
-        file, index = files[file_index], indexes[file_index]
+    """Whole records, with the index of their file: all of small files, parts from all over large ones."""
+    for file_index in range(0, len(files), -(-len(files) // _MAX_SAMPLED_FILES)):
+        index = indexes[file_index]
         if not len(index.offsets):
             continue
-        with closing(TextFile(file)) as source:
-            if index.num_bytes.sum() <= _WHOLE_SAMPLE_BYTES:
+        chunk_ends = np.cumsum(index.num_bytes)
+        with closing(TextFile(files[file_index])) as source:
+            if chunk_ends[-1] <= _WHOLE_SAMPLE_BYTES:
                 for offset, num_bytes in zip(index.offsets.tolist(), index.num_bytes.tolist(), strict=True):
                     yield file_index, source.read(offset, num_bytes)
                 continue
-            for chunk, start in _sampled_offsets(index, is_compressed=codec_of(file) is not None):
-                text = source.read(int(index.offsets[chunk]), int(index.num_bytes[chunk]))
-                yield file_index, _some_records(text, start, framing)
-
-
-def _sampled_offsets(index: RecordIndex, is_compressed: bool) -> list[tuple[int, int]]:
-    """Chunks, and bytes in them, evenly over a file from its start to its end."""
-    if is_compressed:  # it is decompressed anyway: some chunks, and the end of the last
-        last = len(index.offsets) - 1
-        first_ones = [(chunk, 0) for chunk in range(0, last, _COMPRESSED_STEP_CHUNKS)]
-        return [*first_ones, (last, max(0, int(index.num_bytes[last]) - _SAMPLE_BYTES))]
-    ends = np.cumsum(index.num_bytes)
-    at = np.linspace(0, ends[-1] - _SAMPLE_BYTES, _SAMPLES).astype(np.int64)
-    chunks = np.searchsorted(ends, at, side="right")
-    return list(zip(chunks.tolist(), (at - (ends - index.num_bytes)[chunks]).tolist(), strict=True))
-
-
-def _some_records(text: bytes, start: int, framing: Framing) -> bytes:
-    """About as many bytes as a sample has, from the first record after `start` on; at least one record."""
-    starts = np.append(framing.starts(text), len(text))
-    first = min(int(np.searchsorted(starts, start)), len(starts) - 2)
-    end = int(np.searchsorted(starts, starts[first] + _SAMPLE_BYTES, side="right")) - 1
-    return text[starts[first] : starts[max(end, first + 1)]]
+            for at in np.linspace(0, chunk_ends[-1] - _SAMPLE_BYTES, _SAMPLES).astype(np.int64):
+                chunk = int(np.searchsorted(chunk_ends, at, side="right"))
+                num_bytes = int(index.num_bytes[chunk])
+                text = source.read(int(index.offsets[chunk]), num_bytes)
+                starts = np.append(framing.starts(text), len(text))
+                first = min(int(np.searchsorted(starts, at - chunk_ends[chunk] + num_bytes)), len(starts) - 2)
+                end = int(np.searchsorted(starts, starts[first] + _SAMPLE_BYTES, side="right")) - 1
+                yield file_index, text[starts[first] : starts[max(end, first + 1)]]

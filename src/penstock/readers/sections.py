@@ -1,26 +1,19 @@
 """The part of data_config about reading files: format, columns, and what happens to bad rows."""
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, PositiveInt, model_validator
 
 from penstock.config.nearest import hint
 from penstock.config.section import Ignored, Section
+from penstock.readers import FORMATS
 
-
-class DatasetType(StrEnum):
-    """The format of the input files."""
-
-    OdpsDataset = "OdpsDataset"
-    ParquetDataset = "ParquetDataset"
-    CsvDataset = "CsvDataset"
-    OdpsDatasetV1 = "OdpsDatasetV1"
-    KafkaDataset = "KafkaDataset"
-    ArrowDataset = "ArrowDataset"
-    JsonDataset = "JsonDataset"
-    TFRecordDataset = "TFRecordDataset"
-    NumpyDataset = "NumpyDataset"
+if TYPE_CHECKING:
+    DatasetType = str
+else:
+    DatasetType = StrEnum("DatasetType", {name: name for name in (*FORMATS, "OdpsDatasetV1", "KafkaDataset")})
+    DatasetType.__doc__ = """The format of the input files."""
 
 
 class FieldType(StrEnum):
@@ -107,9 +100,9 @@ def _one_character(delimiter: str) -> str:
 
 
 def _supported(dataset_type: DatasetType | None) -> DatasetType | None:
-    if dataset_type is DatasetType.KafkaDataset:
+    if dataset_type == "KafkaDataset":
         raise ValueError("KafkaDataset is not supported; read files, or write the topic to files first")
-    return DatasetType.OdpsDataset if dataset_type is DatasetType.OdpsDatasetV1 else dataset_type
+    return DatasetType("OdpsDataset") if dataset_type == "OdpsDatasetV1" else dataset_type
 
 
 class ReadingSection(Section):

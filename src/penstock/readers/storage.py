@@ -7,8 +7,6 @@ knows what will be read can hold it: one request for neighbours, and reads insid
 
 import io
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -97,45 +95,13 @@ def hold(source: pa.NativeFile, ranges: Iterable[tuple[int, int]]) -> None:
         source.remote.hold(ranges)
 
 
-class _Blocks:
-    """Blocks of all open files of stores; the one that was not used for longest goes first."""
-
-    def __init__(self, limit_bytes: int = ALL_BLOCKS_BYTES) -> None:
-        self._limit_bytes = limit_bytes
-        self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
-        self._lock = threading.Lock()
-        self.held_bytes = 0
-
-    def get(self, owner: int, number: int) -> bytes | None:
-        with self._lock:
-            if (owner, number) in self._blocks:
-                self._blocks.move_to_end((owner, number))
-            return self._blocks.get((owner, number))
-
-    def put(self, owner: int, number: int, data: bytes) -> None:
-        with self._lock:
-            self.held_bytes += len(data) - len(self._blocks.pop((owner, number), b""))
-            self._blocks[owner, number] = data
-            while self.held_bytes > self._limit_bytes:
-                self.held_bytes -= len(self._blocks.popitem(last=False)[1])
-
-    def forget(self, owner: int) -> None:
-        with self._lock:
-            for key in [key for key in self._blocks if key[0] == owner]:
-                self.held_bytes -= len(self._blocks.pop(key))
-
-
-_BLOCKS = _Blocks()
-
-
 class RemoteFile(io.RawIOBase):
     """A file of a store, as Python files are; Arrow reads it through `pa.PythonFile`."""
 
-    def __init__(self, path: str, source: pa.NativeFile, size_bytes: int, blocks: _Blocks = _BLOCKS) -> None:
+    def __init__(self, path: str, source: pa.NativeFile, size_bytes: int) -> None:
         self._path = path
         self._source = source
         self._size_bytes = size_bytes
-        self._blocks = blocks
         self._held: tuple[tuple[int, bytes], ...] = ()
         self._position = 0
 
@@ -167,19 +133,20 @@ class RemoteFile(io.RawIOBase):
         for start, data in self._held:
             if start <= offset < start + len(data):
                 return data[offset - start : end - start]
-        # Counted from the end of the file: there are footers, of any length up to a block.
+        if end - offset >= _BLOCK_BYTES:
+            return self._request(offset, end - offset)
         number = (self._size_bytes - 1 - offset) // _BLOCK_BYTES
         start = max(0, self._size_bytes - (number + 1) * _BLOCK_BYTES)
-        block = self._blocks.get(id(self), number)
-        if block is None:
-            if end - offset >= _BLOCK_BYTES:
-                return self._request(offset, end - offset)
-            block = self._request(start, self._size_bytes - number * _BLOCK_BYTES - start)
-            self._blocks.put(id(self), number, block)
-        return block[offset - start : end - start]
+        return _block(self, number)[offset - start : end - start]
+
+    def fetch_block(self, number: int) -> bytes:
+        """Blocks are counted from the end of the file: there are footers, of any length up to a block."""
+        block_end = self._size_bytes - number * _BLOCK_BYTES
+        start = max(0, block_end - _BLOCK_BYTES)
+        return self._request(start, block_end - start)
 
     def hold(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Fetch ranges (offset, number of bytes) and keep them until others are held; neighbours in one request."""
+        """As the function of this name says; neighbours come in one request."""
         self._held = ()
         joined: list[tuple[int, int]] = []
         for start, num_bytes in sorted(ranges):
@@ -196,7 +163,6 @@ class RemoteFile(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             self._held = ()
-            self._blocks.forget(id(self))
             self._source.close()
         super().close()
 
@@ -206,6 +172,12 @@ class RemoteFile(io.RawIOBase):
             if not data:
                 raise OSError(f"ended at byte {offset}, but had {self._size_bytes} when it was opened")
             return data
+
+
+@lru_cache(maxsize=ALL_BLOCKS_BYTES // _BLOCK_BYTES)
+def _block(remote: RemoteFile, number: int) -> bytes:
+    """A block of an open file; that of any file which was not used for longest goes first."""
+    return remote.fetch_block(number)
 
 
 class StoreFile(pa.PythonFile):
@@ -234,36 +206,32 @@ def s3_endpoint_and_region(environment: Mapping[str, str] = os.environ) -> tuple
 @lru_cache(maxsize=32)
 def _connected(root: str, endpoint_url: str | None, region: str | None) -> tuple[pa_fs.FileSystem, str]:
     uri = Uri.parse(root)
+    options = uri.options
     with explained(root):
-        if uri.scheme == "s3":
-            return pa_fs.S3FileSystem(**_s3_settings(uri, endpoint_url, region)), uri.authority
-        if uri.scheme in ("gs", "gcs") and "retry_limit_seconds" not in uri.options:
-            # Google's client tries for a quarter of an hour unless it is told otherwise.
+        if uri.scheme in ("gs", "gcs") and "retry_limit_seconds" not in options:
+            # Google's client tries for a quarter of an hour unless it has a limit.
             limit = f"retry_limit_seconds={MAX_ATTEMPTS * TIMEOUT_SECONDS:.0f}"
             uri = replace(uri, query="&".join(filter(None, [uri.query, limit])))
-        return pa_fs.FileSystem.from_uri(str(uri))
-
-
-def _s3_settings(uri: Uri, endpoint_url: str | None, region: str | None) -> dict[str, Any]:
-    """The options of the path, then what the environment says, then what the bucket says of itself."""
-    options = uri.options
-    for name in options.keys() - _S3_OPTIONS:
-        raise DataError(f"{uri}: has the unknown option '{name}'; {hint(name, _S3_OPTIONS)}")
-    address = options.get("endpoint_override") or endpoint_url or ""
-    endpoint = urlsplit(address if not address or "://" in address else f"//{address}")
-    address = f"{endpoint.netloc}{endpoint.path.rstrip('/')}"
-    region = options.get("region") or region
-    if region is None:
-        region = _DEFAULT_REGION if address else pa_fs.resolve_s3_region(uri.authority)
-    return {
-        "endpoint_override": address or None,
-        "scheme": options.get("scheme") or endpoint.scheme or "https",
-        "region": region,
-        "anonymous": options.get("anonymous", "false").lower() in ("", "1", "true"),
-        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-        "request_timeout": TIMEOUT_SECONDS,
-        "retry_strategy": pa_fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
-    }
+        if uri.scheme != "s3":
+            return pa_fs.FileSystem.from_uri(str(uri))
+        for name in options.keys() - _S3_OPTIONS:
+            raise DataError(f"{uri}: has the unknown option '{name}'; {hint(name, _S3_OPTIONS)}")
+        # The options of the path, then what the environment says, then what the bucket says of itself.
+        address = options.get("endpoint_override") or endpoint_url or ""
+        endpoint = urlsplit(address if not address or "://" in address else f"//{address}")
+        address = f"{endpoint.netloc}{endpoint.path.rstrip('/')}"
+        region = options.get("region") or region
+        scheme: Any = options.get("scheme") or endpoint.scheme or "https"
+        filesystem = pa_fs.S3FileSystem(
+            endpoint_override=address or None,
+            scheme=scheme,
+            region=region or (_DEFAULT_REGION if address else pa_fs.resolve_s3_region(uri.authority)),
+            anonymous=options.get("anonymous", "false").lower() in ("", "1", "true"),
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            request_timeout=TIMEOUT_SECONDS,
+            retry_strategy=pa_fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
+        )
+        return filesystem, uri.authority
 
 
 @contextmanager

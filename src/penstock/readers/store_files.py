@@ -8,8 +8,13 @@ import pyarrow.fs as pa_fs
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import nearest_name
-from penstock.readers.files import DataFile, choose_data_files, describe_content
-from penstock.readers.splits import check_one_split, head_folders
+from penstock.readers.files import (
+    DataFile,
+    check_one_split,
+    choose_data_files,
+    describe_content,
+    head_folders,
+)
 from penstock.readers.storage import connect, explained
 from penstock.readers.uris import Uri
 
@@ -36,7 +41,7 @@ def list_folder(uri: Uri) -> list[DataFile] | None:
     uri = uri.at(uri.key.rstrip("/"))
     if _info(uri).type is not pa_fs.FileType.Directory:
         return None
-    entries = ((str(entry), info) for entry, info in _entries(uri) if _is_file(info))
+    entries = [(str(entry), info) for entry, info in _entries(uri) if _is_file(info)]
     return [DataFile(path, info.size) for path, info in entries if info.base_name[0] not in "._"]
 
 
@@ -101,7 +106,7 @@ def _matches(pattern: Uri) -> list[DataFile]:
 def _matching(folder: Uri, parts: list[str]) -> Iterator[tuple[Uri, pa_fs.FileInfo]]:
     """Level by level, so that only folders that can match are listed; `**` lists everything below at once."""
     while len(parts) > 1 and not glob.has_magic(parts[0]):
-        folder, parts = folder.at(_join(folder.key, parts[0])), parts[1:]
+        folder, parts = _below(folder, parts[0]), parts[1:]
     is_recursive = parts[0] == _ANY_FOLDERS
     for uri, info in _entries(folder, is_recursive):
         names = uri.key[len(folder.key) :].strip("/").split("/")
@@ -131,18 +136,13 @@ def _fits(names: Sequence[str], patterns: Sequence[str]) -> bool:
 
 def _missing(uri: Uri) -> DataError:
     """A missing key, explained at the first part of it that does not exist."""
-    parts = uri.key.split("/")
-    known = uri.at("")
-    for index in range(1, len(parts)):
-        below = uri.at("/".join(parts[:index]))
-        if _info(below).type is pa_fs.FileType.NotFound:
-            break
-        known = below
-    missing = parts[len([part for part in known.key.split("/") if part])]
+    known, (missing, *below) = uri.at(""), uri.key.split("/")
+    while below and _info(_below(known, missing)).type is not pa_fs.FileType.NotFound:
+        known, (missing, *below) = _below(known, missing), below
     entries = _entries(known)
     near = nearest_name(missing, [info.base_name for _, info in entries])
-    guess = f"did you mean '{known.at(_join(known.key, near))}'?" if near else _content(known, entries)
-    what = "no such file or directory" if missing == parts[-1] else f"no such directory as {missing}"
+    guess = f"did you mean '{_below(known, near)}'?" if near else _content(known, entries)
+    what = f"no such directory as {missing}" if below else "no such file or directory"
     return DataError(f"{uri}: {what}; {guess}")
 
 
@@ -151,5 +151,5 @@ def _content(folder: Uri, entries: list[tuple[Uri, pa_fs.FileInfo]]) -> str:
     return describe_content(str(folder), [name for name in names if name[:1] not in ("", ".")])
 
 
-def _join(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
+def _below(folder: Uri, name: str) -> Uri:
+    return folder.at(f"{folder.key}/{name}" if folder.key else name)

@@ -17,7 +17,6 @@ from penstock.runtime.durable import replacing
 
 MANIFEST_NAME = "manifest.json"
 PREPARATION_NAME = "preparation.json"
-"""The first file that a preparation writes."""
 BATCHES_KIND, BATCHES_VERSION = "penstock batches", 1
 STORE_KIND, STORE_VERSION = "penstock store", 1
 
@@ -115,7 +114,6 @@ def is_unfinished(intermediate_dir: Path) -> bool:
 
 
 def check_finished(intermediate_dir: Path) -> None:
-    """Refuse batch files of a preparation that has not ended."""
     if is_unfinished(intermediate_dir):
         raise DataError(
             f"{intermediate_dir}: its batch files are not finished; run penstock prep, which goes on with them"
@@ -145,7 +143,6 @@ def write_document(path: Path, kind: str, version: int, body: Mapping[str, Any])
 
 
 def encoded_document(kind: str, version: int, body: Mapping[str, Any]) -> bytes:
-    """A document as bytes."""
     envelope = {"kind": kind, "version": version, "crc32": _checksum(body)}
     return (json.dumps({**envelope, **body}, indent=1) + "\n").encode()
 

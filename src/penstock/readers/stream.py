@@ -1,63 +1,104 @@
-"""What every reader and every batching stage is: something one can iterate, stop, save and continue."""
+"""What every reader and every batching stage is: something one can iterate, stop, save and continue.
+
+The last column of every record batch is `ROW_COLUMN`: where a row came from, as one number that travels with it. It is
+the index of the file in the list of files, and the row in that file, both counted from 0.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import CheckpointError
-from penstock.readers.sequence import Done
+from penstock.readers.order import ConsumedRows, Int64Array
 from penstock.runtime.world import State
+
+ROW_COLUMN = "__row__"
+ROW_FIELD = pa.field(ROW_COLUMN, pa.int64(), nullable=False)
+ROW_ID_BYTES = 8
+_ROW_BITS = 40
+_ROW_MASK = (1 << _ROW_BITS) - 1
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Stream(Protocol[T_co]):
-    """Items in a fixed order, with a place in it.
+def row_ids(file_index: int, first_row: int, num_rows: int) -> pa.Int64Array:
+    """The ids of consecutive rows of one file."""
+    start = (file_index << _ROW_BITS) | first_row
+    return pa.array(np.arange(start, start + num_rows), pa.int64())
 
-    A stream is its own cursor: iterating goes on from its place and moves it, so that leaving a loop and
+
+def ids_of_rows(file_index: Int64Array, row: Int64Array) -> Int64Array:
+    """The ids of rows of any files, in the order of files and rows."""
+    return (file_index << _ROW_BITS) | row
+
+
+def with_row_ids(batch: pa.RecordBatch, file_index: int, first_row: int) -> pa.RecordBatch:
+    return batch.append_column(ROW_FIELD, row_ids(file_index, first_row, batch.num_rows))
+
+
+def locate(row_id: int) -> tuple[int, int]:
+    """The file's index and the row in that file.
+
+    >>> locate((3 << 40) | 17)
+    (3, 17)
+    """
+    return int(row_id) >> _ROW_BITS, int(row_id) & _ROW_MASK
+
+
+def file_and_row(row_id: int, file_paths: Sequence[str]) -> tuple[str, int]:
+    """The file, by its number where its path is not known, and the row in it."""
+    file_index, row = locate(row_id)
+    return file_paths[file_index] if file_index < len(file_paths) else f"file {file_index}", row
+
+
+def describe_rows(ids: Int64Array, file_paths: Sequence[str]) -> str:
+    """Which rows these are, for a message."""
+    file, row = file_and_row(ids[0], file_paths)
+    if bool((np.diff(ids) == 1).all()):
+        return f"rows {row} to {row + len(ids) - 1} of {file}"
+    return f"{len(ids)} scattered rows, the first of them row {row} of {file}"
+
+
+class Stream(Protocol[T_co]):
+    """Items in a fixed order, with a position in it.
+
+    A stream is its own cursor: iterating goes on from its position and moves it, so that leaving a loop and
     starting another continues, and iterating after the end gives nothing until `set_epoch`.
     """
 
-    def __iter__(self) -> Iterator[T_co]:
-        """The items from the present place to the end of the epoch."""
-        ...
+    def __iter__(self) -> Iterator[T_co]: ...
 
     def state_dict(self) -> State:
-        """The place after the last item that was given out. Cheap: stages ask after every item."""
+        """The position after the last item that was given out. Cheap: stages ask after every item."""
         ...
 
-    def load_state_dict(self, state: State) -> None:
-        """Go to a place; reading starts with the next iteration."""
-        ...
+    def load_state_dict(self, state: State) -> None: ...
 
-    def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch."""
-        ...
+    def set_epoch(self, epoch: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a stream of rows is: how many rows it has given out in this epoch.
-
-    `done` are the rows that other streams had given out before this one took over the rest of the epoch.
-    """
+class StreamPosition:
+    """How many rows a stream has given out in this epoch."""
 
     epoch: int
     row: int = 0
-    done: Done | None = None
+    consumed: ConsumedRows | None = None
+    """Given out by other streams, before this one took over the rest of the epoch."""
 
     def at(self, row: int) -> Self:
         """Another row of the same epoch."""
-        return type(self)(self.epoch, row, self.done)
+        return type(self)(self.epoch, row, self.consumed)
 
 
 class RecordStream(ABC):
-    """A stream of record batches that all have one schema, `ROW_COLUMN` last; its place is a number of rows.
+    """A stream of record batches that all have one schema, `ROW_COLUMN` last; its position is a number of rows.
 
-    The rows come in one order, which follows from `order` alone. So a place needs no more than a count, and any
+    The rows come in one order, which follows from `order` alone. So a position needs no more than a count, and any
     stage can be entered at any row: nothing that waits in a buffer is ever saved.
     """
 
@@ -66,8 +107,7 @@ class RecordStream(ABC):
 
     @property
     @abstractmethod
-    def schema(self) -> pa.Schema:
-        """The columns of every batch."""
+    def schema(self) -> pa.Schema: ...
 
     @property
     @abstractmethod
@@ -76,39 +116,36 @@ class RecordStream(ABC):
 
     @property
     @abstractmethod
-    def place(self) -> Place:
-        """The place after the last batch that was given out."""
+    def position(self) -> StreamPosition:
+        """After the last batch that was given out."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Record batches from the present place to the end of the epoch; none is empty."""
+        """Record batches from the present position to the end of the epoch; none is empty."""
 
     @abstractmethod
-    def go_to(self, place: Place) -> None:
-        """Go to a place; reading starts with the next iteration."""
+    def seek(self, position: StreamPosition) -> None:
+        """Reading starts with the next iteration."""
 
     @abstractmethod
     def check_order(self, saved: State) -> None:
-        """Refuse a place that was saved in another order of rows, with the reason."""
+        """Refuse a position that was saved in another order of rows, with the reason."""
 
     def close(self) -> None:
         """End threads and close files, where there are any; the stream can be iterated again."""
         return
 
     def state_dict(self) -> State:
-        """The place, and the order in which it means something."""
-        place = self.place
-        done = None if place.done is None else place.done.state
-        return {"epoch": place.epoch, "row": place.row, "done": done, "order": self.order}
+        position = self.position
+        consumed = None if position.consumed is None else position.consumed.state
+        return {"epoch": position.epoch, "row": position.row, "done": consumed, "order": self.order}
 
     def load_state_dict(self, state: State) -> None:
-        """Go to a place that was saved in the same order."""
         if not {"epoch", "row", "done", "order"} <= set(state or ()):
             raise CheckpointError(f"{state!r:.80} is no place in the data; load what state_dict() gave")
         self.check_order(state["order"])
-        done = None if state["done"] is None else Done.of_state(state["done"])
-        self.go_to(Place(state["epoch"], state["row"], done))
+        consumed = None if state["done"] is None else ConsumedRows.of_state(state["done"])
+        self.seek(StreamPosition(state["epoch"], state["row"], consumed))
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch."""
-        self.go_to(Place(epoch))
+        self.seek(StreamPosition(epoch))

@@ -16,81 +16,114 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
-from penstock.readers.blocks import Int64Array
+from penstock.readers import tfrecord_kernels as kernels
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile
-from penstock.readers.origin import ROW_COLUMN, ROW_FIELD, row_ids
-from penstock.readers.record_index import CHUNK_BYTES, RecordIndex, TextFile, kept_index, sample_texts
+from penstock.readers.indexed_files import ScannedRecords, declared_types
+from penstock.readers.order import Int64Array
+from penstock.readers.record_index import (
+    CHUNK_BYTES,
+    Chunks,
+    Framing,
+    TextFile,
+    index_records,
+    sample_texts,
+)
+from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
-from penstock.readers.survey import Survey, Wanted
-from penstock.readers.text_decoder import TextSurvey
+from penstock.readers.stream import ROW_COLUMN, ROW_FIELD
 from penstock.readers.tfrecord_columns import (
+    ANY_LENGTH,
     DECLARE,
     KIND_NAMES,
     ExampleParser,
+    Feature,
     UnusableRecord,
+    count_values,
+    lists_or_strings,
+    parse_schema,
     record_ends,
     unusable,
 )
-from penstock.readers.tfrecord_kernels import (
-    BYTES_KIND,
-    FLOAT_KIND,
-    INT64_KIND,
-    TORN,
-    find_records,
-    list_features,
-)
-from penstock.readers.tfrecord_schema import ANY_LENGTH, Feature, parse_fields, parse_schema
+from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
 _MAX_RECORD_BYTES = 2**31 - 1
 """What protobuf allows, and what the offsets of cells are counted in."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _OFFSET_BYTES = 4
-_FEATURES_AT_ONCE = 4096
+_MAX_KEYS = 65_536
+"""That a sampled part of a file may have."""
+_TYPES = {BYTES_KIND: "bytes", FLOAT_KIND: "float32", INT64_KIND: "int64"}
 
 
-def survey_tfrecord(reading: ReadingSection, files: Sequence[DataFile], wanted: Wanted) -> Survey:
+@dataclass(frozen=True)
+class ScannedTFRecords(ScannedRecords):
+    """The records of the files, and how they are parsed."""
+
+    parser: ExampleParser
+
+    def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
+        return self.parser.parse(text, num_records, partial(self._refuse_record, file_index, first_row))
+
+    def _refuse_record(
+        self, file_index: int, first_row: int, bad: UnusableRecord, feature: str | None
+    ) -> None:
+        row = first_row + bad.row
+        # After a bad frame it is unknown where the next record begins: no quarantine helps.
+        if self.quarantine is not None and not bad.is_frame:
+            self.refuse(file_index, row, bad.problem, column=feature)
+            return
+        file, index = self.files[file_index], self.indexes[file_index]
+        ends = np.cumsum(index.num_records)
+        chunk = int(np.searchsorted(ends, row, side="right"))
+        offset, num_before = int(index.offsets[chunk]), row - int(ends[chunk] - index.num_records[chunk])
+        with closing(TextFile(file)) as source:
+            offset += _bytes_before(source.read(offset, int(index.num_bytes[chunk])), num_before)
+        subject = "" if feature is None else f"feature '{feature}': "
+        raise DataError(f"{file.path}: record {row} at byte {offset}: {subject}{bad.problem}") from bad
+
+
+def scan_tfrecord(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     """Index the records; columns that `input_fields` does not declare are found from records."""
-    survey = _survey(files, wanted, parse_fields(reading.resolved_input_fields()))
-    project(survey.columns, wanted.columns, files[0].path)
-    return survey
+    declared: dict[str, Feature] = {}
+    for name, value_type in declared_types(reading).items():
+        length = ANY_LENGTH if pa.types.is_list(value_type) else None
+        item_type = value_type.value_type if length else value_type
+        type_name = {"float": "float32", "double": "float64"}.get(str(item_type), str(item_type))
+        # Maps, and lists of lists, stay strings: the features split them.
+        declared[name] = Feature("string") if pa.types.is_nested(item_type) else Feature(type_name, length)
+    scanned = _scan(files, wanted, declared)
+    project(scanned.columns, wanted.columns, files[0].path)
+    return scanned
 
 
-def survey_tfrecord_with(files: Sequence[DataFile], wanted: Wanted, schema: Mapping[str, Any]) -> Survey:
+def scan_tfrecord_with(
+    files: Sequence[DataFile], wanted: ReadRequest, schema: Mapping[str, Any]
+) -> ScannedFiles:
     """The same with a schema in Python, as `parse_schema` takes it: it names all columns there are."""
     features = parse_schema(schema)
     names = list(features) if wanted.columns is None else wanted.columns
     for name in names:
         if name not in features:
             raise DataError(f"the schema has no column '{name}'; {hint(name, features)}")
-    return _survey(files, replace(wanted, columns=names), features)
+    return _scan(files, replace(wanted, columns=names), features)
 
 
-def _survey(files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Feature]) -> Survey:
+def _scan(files: Sequence[DataFile], wanted: ReadRequest, declared: Mapping[str, Feature]) -> ScannedFiles:
     framing = TFRecordFraming()
     indexes = tuple(
-        kept_index(file, framing.name, wanted.index_dir, partial(scan_file, file)) for file in files
+        index_records(file, framing.name, wanted.index_dir, partial(scan_file, file)) for file in files
     )
     sample = _look_at(files, sample_texts(files, indexes, framing))
     features = _columns(files, wanted, declared, sample)
-
-    def refuse(bad: UnusableRecord, file_index: int, row: int, feature: str | None) -> None:
-        # After a bad frame it is unknown where the next record begins: no quarantine helps.
-        if wanted.quarantine is not None and not bad.is_frame:
-            wanted.quarantine.put(row_ids(file_index, row, 1)[0].as_py(), bad.problem, column=feature)
-            return
-        offset = _offset_of(files[file_index], indexes[file_index], row)
-        subject = "" if feature is None else f"feature '{feature}': "
-        raise DataError(
-            f"{files[file_index].path}: record {row} at byte {offset}: {subject}{bad.problem}"
-        ) from bad
-
-    parser = ExampleParser(features, refuse)
-    return TextSurvey(tuple(files), indexes, framing, parser, sample.row_bytes(features), sample.record_bytes)
+    parser = ExampleParser(features)
+    sizes = (sample.row_bytes(features), sample.record_bytes)
+    shared = (tuple(files), indexes, framing, parser.columns, *sizes, parser.costs, wanted.quarantine)
+    return ScannedTFRecords(*shared, parser=parser)
 
 
 def _columns(
-    files: Sequence[DataFile], wanted: Wanted, declared: Mapping[str, Feature], sample: "_Sample"
+    files: Sequence[DataFile], wanted: ReadRequest, declared: Mapping[str, Feature], sample: "_Sample"
 ) -> dict[str, Feature]:
     """The wanted columns, in the wanted order: declared, or as they were found; all of them in sorted order."""
     known = set(declared) | set(sample.found)
@@ -114,24 +147,18 @@ def _columns(
 # Where records stand.
 
 
-class TFRecordFraming:
+class TFRecordFraming(Framing):
     """The framing of TFRecord files; their bytes have been indexed, so that all headers were whole once."""
 
     name = "tfrecord"
 
-    def whole_records(self, text: bytes | memoryview, is_all: bool) -> tuple[int, int]:
-        """Where the last whole record ends, and how many there are up to there."""
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
         ends = self._ends(text)
         ends = ends[ends <= len(text)]
         last = int(ends[-1]) if ends.size else 0
         return len(text) if is_all else last, len(ends)
 
-    def ends_inside(self, text: bytes | memoryview) -> bool:
-        """Never: there are no quotes."""
-        return False
-
     def starts(self, text: bytes | memoryview) -> Int64Array:
-        """Where each record begins."""
         return np.insert(self._ends(text)[:-1], 0, 0)
 
     def _ends(self, text: bytes | memoryview) -> Int64Array:
@@ -143,26 +170,26 @@ class TFRecordFraming:
             ) from bad
 
 
-def scan_file(file: DataFile, checksum: int) -> RecordIndex:
+def scan_file(file: DataFile) -> Chunks:
     """Go from header to header through a file.
 
     A chunk has as many whole records as fit; a record that does not fit is one of its own, and is not read.
     """
-    chunks: list[tuple[int, int, int]] = []
+    chunks: Chunks = []
     offset = row = 0
     with closing(TextFile(file)) as source:
         while content := source.read(offset, CHUNK_BYTES):
             try:
                 num_records, num_bytes = _next_chunk(source, offset, content)
             except UnusableRecord as bad:
-                if row + bad.row == 0 and source.read(0, len(_GZIP_MAGIC)) == _GZIP_MAGIC:
+                if row + bad.row == 0 and content.startswith(_GZIP_MAGIC):
                     problem = "is compressed with gzip; give it a name that ends with .gz"
                     raise DataError(f"{file.path}: {problem}") from bad
-                at = _end_of_records(source, offset, bad.row)
+                at = offset + _bytes_before(content, bad.row)
                 raise DataError(f"{file.path}: record {row + bad.row} at byte {at}: {bad.problem}") from bad
             chunks.append((offset, num_bytes, num_records))
             offset, row = offset + num_bytes, row + num_records
-    return RecordIndex.of(checksum, chunks)
+    return chunks
 
 
 def _next_chunk(source: TextFile, offset: int, content: bytes) -> tuple[int, int]:
@@ -173,28 +200,14 @@ def _next_chunk(source: TextFile, offset: int, content: bytes) -> tuple[int, int
     if num_whole and (not is_end_of_file or ends[num_whole - 1] == len(content)):
         return num_whole, int(ends[num_whole - 1])
     if is_end_of_file or not source.read(offset + int(ends[0]) - 1, 1):
-        raise unusable(np.array([TORN, num_whole, -1, 0]))
+        raise unusable(np.array([kernels.TORN, num_whole, -1, 0]))
     if ends[0] > _MAX_RECORD_BYTES:
         raise UnusableRecord(0, f"has {int(ends[0]):,} bytes; protobuf allows 2 GiB", is_frame=True)
     return 1, int(ends[0])
 
 
-def _end_of_records(source: TextFile, offset: int, num_records: int) -> int:
-    """Where so many records end, all of one chunk, the first of which begins at an offset."""
-    ends = np.zeros(num_records + 1, np.int64)
-    content = np.frombuffer(source.read(offset, CHUNK_BYTES), np.uint8)
-    find_records(content, ends[1:], np.zeros(4, np.int64))
-    return offset + int(ends[-1])
-
-
-def _offset_of(file: DataFile, index: RecordIndex, row: int) -> int:
-    """The byte at which a record begins; for messages only, since it reads the file."""
-    ends = np.cumsum(index.num_records)
-    chunk = int(np.searchsorted(ends, row, side="right"))
-    with closing(TextFile(file)) as source:
-        return _end_of_records(
-            source, int(index.offsets[chunk]), row - int(ends[chunk] - index.num_records[chunk])
-        )
+def _bytes_before(content: bytes, row: int) -> int:
+    return int(record_ends(content, row)[-1]) if row else 0
 
 
 # Which features records have.
@@ -206,27 +219,36 @@ class _Found:
 
     files: dict[int, str] = field(default_factory=dict)
     """For each kind of list the first file that has it."""
-    min_values: int = 2**62
-    max_values: int = 0
+    is_one: bool = True
+    """Whether all records that have it have one value."""
     num_values: int = 0
     num_bytes: int = 0
     is_utf8: bool = True
 
+    def add(self, data: Any, cells: Any, column: int, kind: int) -> None:
+        """Look at the lists of some records; raises UnusableRecord for the first that is no list."""
+        lengths, sizes = count_values(data, cells, column, kind)
+        lengths = lengths[lengths >= 0]
+        if kind == BYTES_KIND and self.is_utf8:
+            values = lists_or_strings(data, cells, column, Feature("bytes", ANY_LENGTH))
+            try:
+                values.flatten().cast(pa.string())
+            except pa.ArrowInvalid:
+                self.is_utf8 = False
+        self.is_one &= bool((lengths == 1).all())
+        self.num_values += int(lengths.sum())
+        self.num_bytes += int(sizes.sum())
+
     def feature(self, name: str) -> Feature:
-        """One value if all records that have it have one, else a list of any length."""
         if len(self.files) > 1:
             (kind, file), (other_kind, other_file) = list(self.files.items())[:2]
             raise DataError(
                 f"feature '{name}' holds {KIND_NAMES[kind]} in {file} but {KIND_NAMES[other_kind]} in "
                 f"{other_file}; write all records with one type"
             )
-        types = {
-            BYTES_KIND: "string" if self.is_utf8 else "bytes",
-            FLOAT_KIND: "float32",
-            INT64_KIND: "int64",
-        }
-        is_one = self.min_values == self.max_values == 1
-        return Feature(types[next(iter(self.files))], None if is_one else ANY_LENGTH)
+        found_type = _TYPES[next(iter(self.files))]
+        is_string = found_type == "bytes" and self.is_utf8
+        return Feature("string" if is_string else found_type, None if self.is_one else ANY_LENGTH)
 
 
 @dataclass(slots=True)
@@ -261,47 +283,33 @@ def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _
     Records that cannot be used are passed over: reading reports where they are.
     """
     sample = _Sample()
+
     for file_index, text in texts:
-        path = files[file_index].path
-        data, num_rows = np.frombuffer(text, np.uint8), len(record_ends(text))
-        table, failure = np.empty((_FEATURES_AT_ONCE, 5), np.int64), np.zeros(4, np.int64)
-        num_features = list_features(data, num_rows, table, failure)
-        if num_features > len(table):
-            table = np.empty((num_features, 5), np.int64)
-            list_features(data, num_rows, table, failure)
-        if failure[0]:
-            sample.problem = f"{path}: {unusable(failure).problem}"
-        known: dict[bytes, _Found] = {}
-        for begin, end, kind, num_values, num_bytes in table[:num_features].tolist():
-            key = text[begin:end]
-            if key not in known:
-                known[key] = sample.found.setdefault(_name(key, path), _Found())
-            found = known[key]
-            found.files.setdefault(kind, path)
-            found.min_values = min(found.min_values, num_values)
-            found.max_values = max(found.max_values, num_values)
-            found.num_values += num_values
-            found.num_bytes += num_bytes
+        path, num_rows = files[file_index].path, len(record_ends(text))
+
+        def pass_over(bad: UnusableRecord, _: str | None, path: str = path) -> None:
+            sample.problem = f"{path}: {bad.problem}"
+
+        features: dict[str, Feature] = {}
+        keys = ExampleParser({}).locate(text, num_rows, pass_over, _MAX_KEYS)
+        for begin, end, kind in keys.tolist():
+            try:
+                name = text[begin:end].decode()
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{path}: has a feature whose name is not UTF-8: {text[begin:end]!r}"
+                ) from error
+            features.setdefault(name, Feature(_TYPES[kind], ANY_LENGTH))
+            sample.found.setdefault(name, _Found()).files.setdefault(kind, path)
+        cells = ExampleParser(features).locate(text, num_rows, pass_over)
+        for i, (name, feature) in enumerate(features.items()):
+            while True:
+                try:
+                    sample.found[name].add(np.frombuffer(text, np.uint8), cells, i, feature.kind)
+                    break
+                except UnusableRecord as bad:
+                    pass_over(bad, name)
+                    cells[bad.row, i, 0] = kernels.MISSING
         sample.num_rows += num_rows
         sample.record_bytes = max(sample.record_bytes, len(text) // max(1, num_rows))
-        _check_utf8(sample, text, num_rows)
     return sample
-
-
-def _name(key: bytes, path: str) -> str:
-    try:
-        return key.decode()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: has a feature whose name is not UTF-8: {key!r}") from error
-
-
-def _check_utf8(sample: _Sample, text: bytes, num_rows: int) -> None:
-    """Note which features hold bytes that are not UTF-8."""
-    names = [name for name, found in sample.found.items() if found.is_utf8 and [*found.files] == [BYTES_KIND]]
-    parser = ExampleParser({name: Feature("bytes", ANY_LENGTH) for name in names}, lambda *_: None)
-    columns: Any = parser.parse(memoryview(text), 0, 0, num_rows).columns
-    for name, column in zip(names, columns, strict=True):
-        try:
-            column.flatten().cast(pa.string())
-        except pa.ArrowInvalid:
-            sample.found[name].is_utf8 = False

@@ -29,7 +29,6 @@ _TWO, _THREE = np.uint64((2 << 3) | _SIZED), np.uint64((3 << 3) | _SIZED)
 _ONE_INT64, _ONE_FLOAT = np.uint64(1 << 3), np.uint64((1 << 3) | _FIXED_32)  # numbers that are not packed
 _MAX_VARINT_BYTES = 10
 _MAX_LENGTH = np.uint64(1 << 62)
-_REMEMBERED_KEYS = 4096
 
 
 @view_kernel
@@ -229,24 +228,18 @@ def fill_slots(key_data: Any, key_offsets: Any, slots: Any) -> None:
 
 @view_kernel
 def locate(  # noqa: C901
-    data: Any,
-    start: Any,
-    num_rows: Any,
-    key_data: Any,
-    key_offsets: Any,
-    slots: Any,
-    kinds: Any,
-    remembered: Any,
-    cells: Any,
-    failure: Any,
+    data: Any, start: Any, keys: Any, kinds: Any, remembered: Any, cells: Any, new_keys: Any, failure: Any
 ) -> Any:
     """Check records from the one at `start` on, and fill the cells of their rows; returns the offset after them.
 
-    The columns have the keys of `fill_slots`, and hold lists of `kinds`. Records mostly have their keys in the order
-    of the one before, so that comparing a key with the one that stood there finds its column.
+    The columns have the `keys` of `fill_slots`, and hold lists of `kinds`. Records mostly have their keys in the order
+    of the one before, so that comparing a key with the one that stood there finds its column. `new_keys` gets where
+    other keys begin and end and the kinds of their lists, as far as it has rows; some keys come more than once.
     """
+    key_data, key_offsets, slots = keys
+    num_new = 0
     at, end = start, len(data)
-    for row in range(num_rows):
+    for row in range(len(cells)):
         position = 0
         data_end = _data_end(data, at) if at + HEADER_BYTES <= end else end
         if data_end == BAD:
@@ -277,7 +270,12 @@ def locate(  # noqa: C901
                     column = remembered[known, 2]
                 else:
                     column = slots[_slot(data, key, key_end, slots, key_data, key_offsets)]
-                    remembered[known, 0], remembered[known, 1], remembered[known, 2] = key, size, column
+                    remembered[known, 0], remembered[known, 2] = key, column
+                    # A new key without a list is looked at again: other records may have one.
+                    remembered[known, 1] = size if column >= 0 or kind != 0 else -1
+                    if column < 0 and kind != 0 and num_new < len(new_keys):
+                        new_keys[num_new, 0], new_keys[num_new, 1], new_keys[num_new, 2] = key, key_end, kind
+                        num_new += 1
                 if column < 0:
                     continue
                 if num_parts > 1:
@@ -454,43 +452,3 @@ def take_bytes(data: Any, cells: Any, column: Any, ends: Any, values: Any) -> No
                 index += 1
             else:
                 at = _skip(data, at, end, tag)
-
-
-@view_kernel
-def list_features(data: Any, num_rows: Any, found: Any, failure: Any) -> Any:
-    """Fill a row of `found` for each feature with a list: key begin and end, kind, number of values, and of bytes.
-
-    Returns how many there are, perhaps more than `found` can hold. The last record that cannot be used is described
-    in `failure`; its reason is 0 if there is none.
-    """
-    at, end, count = 0, len(data), 0
-    for row in range(num_rows):
-        data_end = _data_end(data, at) if at + HEADER_BYTES <= end else BAD
-        if data_end == BAD or data_end + FOOTER_BYTES > end:
-            _fail(failure, LENGTH_CHECK, row, -1, 0)
-            return count
-        reason, at = 0, at + HEADER_BYTES
-        if masked_crc32c(data, at, data_end) != _load_32(data, data_end):
-            reason = DATA_CHECK
-        while at < data_end and reason == 0:
-            at, features_end = _next_message(data, at, data_end)
-            if features_end == BAD:
-                reason = NOT_AN_EXAMPLE
-            while at < features_end and reason == 0:
-                key, key_end, begin, list_end, kind, num_parts, at = _next_feature(data, at, features_end)
-                num_values, num_bytes = (
-                    (BAD, 0) if list_end == BAD else _count_list(data, begin, list_end, kind)
-                )
-                if num_values == BAD:
-                    reason = NOT_AN_EXAMPLE
-                elif num_parts > 1:
-                    reason = IN_PARTS
-                elif key_end != BAD and kind != 0:
-                    if count < len(found):
-                        found[count, 0], found[count, 1], found[count, 2] = key, key_end, kind
-                        found[count, 3], found[count, 4] = num_values, num_bytes
-                    count += 1
-        if reason != 0:
-            _fail(failure, reason, row, -1, 0)
-        at = data_end + FOOTER_BYTES
-    return count

@@ -6,7 +6,7 @@ compiled loops measure and write the records of many rows at once, into files th
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB
-from penstock.readers.blocks import Shard
 from penstock.readers.columns import is_list
-from penstock.readers.origin import ROW_COLUMN
+from penstock.readers.order import Shard
+from penstock.readers.stream import ROW_COLUMN
 from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, FOOTER_BYTES, HEADER_BYTES, INT64_KIND
 from penstock.runtime.crc32c import masked_crc32c
 from penstock.runtime.kernels import view_kernel
@@ -30,7 +30,6 @@ _CHUNK_BYTES = 4 * MIB
 _MAX_CHUNK_ROWS = 8192
 _GZIP_SUFFIX = ".gz"
 _PLAIN = {INT64_KIND: pa.int64(), FLOAT_KIND: pa.float32(), BYTES_KIND: pa.binary()}
-_BITS: dict[int, Any] = {INT64_KIND: np.uint64, FLOAT_KIND: np.uint32}
 _USABLE = "integers, bools, floats, strings, bytes, and lists of these"
 
 
@@ -52,7 +51,12 @@ def write_tfrecord(
         for final in paths
     ]
     try:
-        _write(staged, rows, is_compressed=paths[0].endswith(_GZIP_SUFFIX))
+        with ExitStack() as stack:
+            targets: list[Any] = [stack.enter_context(pa.OSFile(staging, "wb")) for staging in staged]
+            if paths[0].endswith(_GZIP_SUFFIX):
+                streams = [pa.CompressedOutputStream(target, "gzip") for target in targets]
+                targets = [stack.enter_context(stream) for stream in streams]
+            _write(targets, rows)
         for staging, final in zip(staged, paths, strict=True):
             os.replace(staging, final)
     except OSError as error:
@@ -69,36 +73,32 @@ def _paths(path: str, files: int, compression: str | None) -> list[str]:
         raise ConfigError.at("files", f"is {files}; rows are written to 1 file or more")
     if compression not in (None, "gzip"):
         raise ConfigError.at("compression", f"is {compression!r}; known: 'gzip'")
-    if compression == "gzip" and not path.endswith(_GZIP_SUFFIX):
+    is_gzip = path.endswith(_GZIP_SUFFIX)
+    if compression == "gzip" and not is_gzip:
         raise ConfigError.at(
             "compression", f"is 'gzip', but '{path}' does not end with .gz, which tells readers so"
         )
     if files == 1:
         return [path]
-    is_gzip = path.endswith(_GZIP_SUFFIX)
     stem, suffix = os.path.splitext(path.removesuffix(_GZIP_SUFFIX))
     suffix += _GZIP_SUFFIX if is_gzip else ""
     return [f"{stem}-{index:05}-of-{files:05}{suffix}" for index in range(files)]
 
 
-def _write(paths: list[str], rows: Rows, is_compressed: bool) -> None:
+def _write(targets: Sequence[Any], rows: Rows) -> None:
     num_rows = 0
-    with ExitStack() as stack:
-        targets: list[Any] = [stack.enter_context(pa.OSFile(path, "wb")) for path in paths]
-        if is_compressed:
-            targets = [stack.enter_context(pa.CompressedOutputStream(target, "gzip")) for target in targets]
-        for table in _tables(rows):
-            for index, target in enumerate(targets):
-                # Each file gets its share of all rows so far, so that all files stay equally long.
-                shard = Shard(index, len(targets))
-                first_before, end_before = shard.bounds(num_rows)
-                first, end = shard.bounds(num_rows + table.num_rows)
-                part = table.slice(first - first_before, (end - end_before) - (first - first_before))
-                row_bytes = max(1, part.nbytes // max(1, part.num_rows))
-                chunk_rows = max(1, min(_MAX_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
-                for chunk in part.to_batches(max_chunksize=chunk_rows):
-                    target.write(_encoded(chunk))
-            num_rows += table.num_rows
+    for table in _tables(rows):
+        for index, target in enumerate(targets):
+            # Each file gets its share of all rows so far, so that all files stay equally long.
+            shard = Shard(index, len(targets))
+            first_before, end_before = shard.bounds(num_rows)
+            first, end = shard.bounds(num_rows + table.num_rows)
+            part = table.slice(first - first_before, (end - end_before) - (first - first_before))
+            row_bytes = max(1, part.nbytes // max(1, part.num_rows))
+            chunk_rows = max(1, min(_MAX_CHUNK_ROWS, _CHUNK_BYTES // row_bytes))
+            for chunk in part.to_batches(max_chunksize=chunk_rows):
+                target.write(_encoded(chunk))
+        num_rows += table.num_rows
 
 
 def _tables(rows: Rows) -> Iterator[pa.Table]:
@@ -132,19 +132,16 @@ def _table_of_arrays(arrays: Mapping[str, Any]) -> pa.Table:
         values = np.asarray(given)
         if values.ndim not in (1, 2):
             raise DataError.at(f"has {values.ndim} dimensions; reshape it to rows and values", column=name)
+        first = next(iter(columns), name)
+        if columns and len(values) != len(columns[first]):
+            counts = f"'{first}' has {len(columns[first])} rows but '{name}' has {len(values)}"
+            raise DataError(f"{counts}; all arrays need as many")
         try:
             flat = pa.array(values.reshape(-1))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise DataError.at(
-                f"has type {values.dtype}, which cannot be written: {error}", column=name
-            ) from error
+            problem = f"has type {values.dtype}, which cannot be written: {error}"
+            raise DataError.at(problem, column=name) from error
         columns[name] = flat if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
-    first = next(iter(columns), "")
-    for name, column in columns.items():
-        if len(column) != len(columns[first]):
-            raise DataError(
-                f"'{first}' has {len(columns[first])} rows but '{name}' has {len(column)}; all arrays need as many"
-            )
     return pa.table(columns)
 
 
@@ -168,45 +165,35 @@ def _encoded(batch: pa.RecordBatch) -> memoryview:
     num_rows = batch.num_rows
     keys: list[bytes] = []
     kinds: list[int] = []
-    row_offsets: list[NDArray[np.int64]] = []
     absent: list[NDArray[np.bool_]] = []
-    integers, floats = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)]
-    byte_ends, content = [np.zeros(1, np.int64)], [np.empty(0, np.uint8)]
-    counts = {INT64_KIND: 0, FLOAT_KIND: 0, BYTES_KIND: 0}
-    num_bytes = 0
+    row_offsets: list[NDArray[np.int64]] = []
+    values: dict[int, list[Any]] = {kind: [pa.array([], plain)] for kind, plain in _PLAIN.items()}
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
         kind = _kind(array.type)
         if kind is None or array.null_count == num_rows:
             continue
-        absent.append(pc.is_null(array).to_numpy(zero_copy_only=False))
-        values, offsets = _values(name, array, kind)
-        row_offsets.append(offsets + counts[kind])
-        counts[kind] += len(values)
+        plain, offsets = _values(name, array, kind)
         keys.append(name.encode())
         kinds.append(kind)
-        if kind != BYTES_KIND:
-            plain = np.ascontiguousarray(values.fill_null(0).to_numpy(zero_copy_only=False))
-            (floats if kind == FLOAT_KIND else integers).append(plain.view(_BITS[kind]))
-            continue
-        _, ends, data = values.buffers()
-        value_ends = np.frombuffer(ends, np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
-        byte_ends.append(value_ends[1:] - value_ends[0] + num_bytes)
-        content.append(np.frombuffer(data or b"", np.uint8)[value_ends[0] : value_ends[-1]])
-        num_bytes += int(value_ends[-1] - value_ends[0])
+        absent.append(pc.is_null(array).to_numpy(zero_copy_only=False))
+        row_offsets.append(offsets + sum(map(len, values[kind])))
+        values[kind].append(plain)
+    integers, floats, strings = (pa.concat_arrays(values[kind]) for kind in _PLAIN)
+    _, byte_ends, content = strings.buffers()
     columns = (
         np.frombuffer(b"".join(keys), np.uint8),
         np.cumsum([0, *map(len, keys)]),
         np.array(kinds, np.int64),
         np.array(absent, np.bool_).reshape(-1, num_rows),
         np.array(row_offsets, np.int64).reshape(-1, num_rows + 1),
-        np.concatenate(integers),
-        np.concatenate(floats),
-        np.concatenate(byte_ends),
-        np.concatenate(content),
+        integers.fill_null(0).to_numpy().view(np.uint64),
+        floats.fill_null(0).to_numpy().view(np.uint32),
+        np.frombuffer(byte_ends, np.int32)[strings.offset :],
+        np.frombuffer(content or b"", np.uint8),
     )
-    list_bytes, features_bytes = np.empty((num_rows, len(keys)), np.int64), np.empty(num_rows, np.int64)
-    out = np.empty(_measure(columns, list_bytes, features_bytes), np.uint8)
-    _encode(columns, list_bytes, features_bytes, out)
+    sizes = (np.empty((num_rows, len(keys)), np.int64), np.empty(num_rows, np.int64))
+    out = np.empty(_measure(columns, *sizes), np.uint8)
+    _encode(columns, *sizes, out)
     return out.data
 
 
@@ -233,10 +220,7 @@ def _values(name: str, array: Any, kind: int) -> tuple[Any, NDArray[np.int64]]:
 
 # Compiled. `columns`: the bytes of the keys, where each begins, kinds, which rows lack each feature, which values each
 # row has, then the values of all columns: int64, float32 as bits, where bytes end (after a 0), and bytes. `_measure`
-# says how many bytes each list and each record takes, so that `_encode` can write every size before what it is of.
-
-_ABSENT = -1  # the size of a list that a record does not have
-_ONE, _TWO = 0x0A, 0x12  # tags of the fields 1 and 2; that of a kind is 8 * kind + 2
+# says what all values and records take, so that `_encode` can write every size before what it is of.
 
 
 @view_kernel
@@ -255,36 +239,32 @@ def _sized_bytes(size: Any) -> Any:
 
 
 @view_kernel
-def _packed_bytes(kind: Any, integers: Any, first: Any, end: Any) -> Any:
-    size = 4 * (end - first)
-    if kind == INT64_KIND:
-        size = 0
-        for i in range(first, end):
-            size += _varint_bytes(integers[i])
-    return size
+def _list_bytes(kind: Any, values_bytes: Any) -> Any:
+    """What a list takes without its own tag: bytes stand one by one, numbers packed, no number as nothing."""
+    return values_bytes if kind == BYTES_KIND or values_bytes == 0 else _sized_bytes(values_bytes)
 
 
 @view_kernel
-def _measure(columns: Any, list_bytes: Any, features_bytes: Any) -> Any:
-    """Fill the size of each list (-1: absent) and of each row's Features; returns the bytes of all records."""
+def _measure(columns: Any, values_bytes: Any, features_bytes: Any) -> Any:
+    """Fill the bytes of each row's values, by column, and of its Features; returns the bytes of all records."""
     _, key_offsets, kinds, absent, row_offsets, integers, _, byte_ends, _ = columns
     total = 0
     for row in range(len(features_bytes)):
         features_bytes[row] = 0
         for column in range(len(kinds)):
-            list_bytes[row, column] = _ABSENT
             if absent[column, row]:
                 continue
-            first, end = row_offsets[column, row], row_offsets[column, row + 1]
-            size = 0
-            if kinds[column] == BYTES_KIND:
+            kind, first, end = kinds[column], row_offsets[column, row], row_offsets[column, row + 1]
+            size = 4 * (end - first) if kind == FLOAT_KIND else 0
+            if kind == BYTES_KIND:
                 for i in range(first, end):
                     size += _sized_bytes(byte_ends[i + 1] - byte_ends[i])
-            elif first < end:
-                size = _sized_bytes(_packed_bytes(kinds[column], integers, first, end))
-            list_bytes[row, column] = size
+            elif kind == INT64_KIND:
+                for i in range(first, end):
+                    size += _varint_bytes(integers[i])
+            values_bytes[row, column] = size
             entry_bytes = _sized_bytes(key_offsets[column + 1] - key_offsets[column])
-            entry_bytes += _sized_bytes(_sized_bytes(size))
+            entry_bytes += _sized_bytes(_sized_bytes(_list_bytes(kind, size)))
             features_bytes[row] += _sized_bytes(entry_bytes)
         total += HEADER_BYTES + _sized_bytes(features_bytes[row]) + FOOTER_BYTES
     return total
@@ -301,8 +281,8 @@ def _put_varint(out: Any, at: Any, value: Any) -> Any:
 
 
 @view_kernel
-def _put_tag(out: Any, at: Any, tag: Any, size: Any) -> Any:
-    out[np.uint64(at)] = np.uint8(tag)
+def _put_tag(out: Any, at: Any, field: Any, size: Any) -> Any:
+    out[np.uint64(at)] = np.uint8(8 * field + 2)
     return _put_varint(out, at + 1, np.uint64(size))
 
 
@@ -315,35 +295,34 @@ def _put_word(out: Any, at: Any, word: Any, num_bytes: Any) -> Any:
 
 @view_kernel
 def _put_bytes(out: Any, at: Any, content: Any, begin: Any, end: Any) -> Any:
+    """These bytes as a field 1."""
+    at = _put_tag(out, at, 1, end - begin)
     for i in range(end - begin):
         out[np.uint64(at + i)] = content[np.uint64(begin + i)]
     return at + end - begin
 
 
 @view_kernel
-def _encode(columns: Any, list_bytes: Any, features_bytes: Any, out: Any) -> None:
+def _encode(columns: Any, values_bytes: Any, features_bytes: Any, out: Any) -> None:
     """Write the records that were measured."""
-    keys, key_offsets, kinds, _, row_offsets, integers, floats, byte_ends, content = columns
+    keys, key_offsets, kinds, absent, row_offsets, integers, floats, byte_ends, content = columns
     at = 0
     for row in range(len(features_bytes)):
         record = at
-        at = _put_tag(out, record + HEADER_BYTES, _ONE, features_bytes[row])
+        at = _put_tag(out, record + HEADER_BYTES, 1, features_bytes[row])
         for column in range(len(kinds)):
-            size, kind = list_bytes[row, column], kinds[column]
-            if size == _ABSENT:
+            if absent[column, row]:
                 continue
-            key_bytes = key_offsets[column + 1] - key_offsets[column]
-            at = _put_tag(out, at, _ONE, _sized_bytes(key_bytes) + _sized_bytes(_sized_bytes(size)))
-            at = _put_tag(out, at, _ONE, key_bytes)
-            at = _put_bytes(out, at, keys, key_offsets[column], key_offsets[column + 1])
-            at = _put_tag(out, at, _TWO, _sized_bytes(size))
-            at = _put_tag(out, at, 8 * kind + 2, size)
-            first, end = row_offsets[column, row], row_offsets[column, row + 1]
-            if kind != BYTES_KIND and first < end:
-                at = _put_tag(out, at, _ONE, _packed_bytes(kind, integers, first, end))
-            for i in range(first, end):
+            kind, key, key_end = kinds[column], key_offsets[column], key_offsets[column + 1]
+            size = _list_bytes(kind, values_bytes[row, column])
+            at = _put_tag(out, at, 1, _sized_bytes(key_end - key) + _sized_bytes(_sized_bytes(size)))
+            at = _put_bytes(out, at, keys, key, key_end)
+            at = _put_tag(out, at, 2, _sized_bytes(size))
+            at = _put_tag(out, at, kind, size)
+            if kind != BYTES_KIND and size > 0:
+                at = _put_tag(out, at, 1, values_bytes[row, column])
+            for i in range(row_offsets[column, row], row_offsets[column, row + 1]):
                 if kind == BYTES_KIND:
-                    at = _put_tag(out, at, _ONE, byte_ends[i + 1] - byte_ends[i])
                     at = _put_bytes(out, at, content, byte_ends[i], byte_ends[i + 1])
                 elif kind == FLOAT_KIND:
                     at = _put_word(out, at, floats[i], 4)

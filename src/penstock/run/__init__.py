@@ -1,6 +1,6 @@
-"""The only place that wires: run file -> objects -> a loop.
+"""The only place that wires: run file -> objects -> the work of a command.
 
-`run_config` knows every section, `run_files` reads and edits one, `memory_plan` divides the limit, `data` builds the
-stream of batches, `model` the sharded model, and `training`, `evaluation`, `prediction`, `checking` and
-`inspection` are the commands as functions. Nothing here computes; everything here decides who gets what.
+`run_config` knows every section, `run_file` reads and edits one, `data` builds the stream of batches, `build` the
+model, `training` divides the memory limit and builds what a trainer takes. `train`, `evaluate`, `predict`, `check`,
+`prepare`, `merge` and `rewrite` are the commands as functions. Nothing here computes: here is decided who gets what.
 """

@@ -1,27 +1,36 @@
-"""Parts of a run as objects: features, parser, model, batch."""
+"""Parts of a run as objects: features, parser, model, batch, and metrics with the memory they get."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import torch
 from torchrec.distributed.model_parallel import DistributedModelParallel
 
+from penstock.config.errors import BudgetExceeded
+from penstock.config.section import Section
+from penstock.config.sizes import MIB, format_size
 from penstock.distributed.groups import compute_device
 from penstock.distributed.sharding import dense_parameters, shard
-from penstock.features.build import build_features
+from penstock.features.build import build_features, feature_names
 from penstock.features.feature import Feature
 from penstock.features.parser import Parser
 from penstock.features.task_columns import SideColumns
+from penstock.metrics.metric import divided, hold_within, needs_of
+from penstock.metrics.wiring import BoundMetric, build_metrics, build_train_metrics
 from penstock.models import build_model as build_model_of
 from penstock.models.model import Model, TrainWrapper
+from penstock.models.sections import ModelConfig
+from penstock.models.sections.towers import TowerOptions
 from penstock.optim.ema import DenseAverages
 from penstock.optim.sparse import sparse_optimizer, start_accumulators
 from penstock.readers.columns import project
-from penstock.run.metrics import columns_of, evaluation_metrics, group_columns, training_metrics
 from penstock.run.requirements import model_section, require_available
 from penstock.run.run_config import RunConfig
+from penstock.runtime.budget import MemoryBudget, Share
+from penstock.runtime.collectives import Collectives
 from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
 from penstock.tensors.packing import pack
@@ -53,7 +62,7 @@ def build_model(run: RunConfig) -> Model:
     `train_metric`. Batches must carry along the columns that metrics group by (`reserved_columns` of build_batch).
     """
     require_available(run)
-    model = _model(run, used_features(run), None)
+    model = make_model(run, used_features(run))
     model.attach_metrics(
         TaskMetrics(evaluation_metrics(model), group_columns(run, training=False)),
         TaskMetrics(training_metrics(model), group_columns(run, training=True)),
@@ -61,20 +70,10 @@ def build_model(run: RunConfig) -> Model:
     return model
 
 
-def unallocated_model(run: RunConfig, features: list[Feature]) -> Model:
-    """The model without its tables: for counting bytes, and for sharding."""
-    return _model(run, features, "meta")
-
-
-def _model(run: RunConfig, features: list[Feature], table_device: str | None) -> Model:
-    data = run.data_config
-    return build_model_of(
-        model_section(run),
-        features,
-        data.label_fields,
-        data.sample_weight_fields,
-        table_device=table_device,
-    )
+def make_model(run: RunConfig, features: list[Feature], table_device: str | None = None) -> Model:
+    """The model; on the device "meta" its tables are not allocated: for counting bytes, and for sharding."""
+    labels, weights = run.data_config.label_fields, run.data_config.sample_weight_fields
+    return build_model_of(model_section(run), features, labels, weights, table_device=table_device)
 
 
 def build_batch(
@@ -101,7 +100,6 @@ class ShardedModel:
     model: Model
     device: torch.device
     """Where batches have to be."""
-
     averages: DenseAverages | None = None
     """Running means of the dense parameters, where the run keeps them."""
 
@@ -128,3 +126,92 @@ def shard_model(model: Model, train: TrainConfig | None, world: World) -> Sharde
     ema = None if train is None else train.dense_optimizer.ema
     averages = None if ema is None else DenseAverages(dense_parameters(module), ema.decay)
     return ShardedModel(module, model, device, averages)
+
+
+METRICS = "metrics"
+"""The share of what an evaluation measures, behind the word for its stream."""
+TRAIN_METRICS = "train metrics"
+MIN_SHARED_BYTES = MIB
+"""Less than this fits into what the plan leaves free."""
+MAX_PART_OF_REST = 4
+"""Metrics that need less than they could use get a quarter of what is left, and the data path the rest."""
+
+
+def group_columns(run: RunConfig, *, training: bool) -> dict[str, str]:
+    """The data column of every grouping_key: that of the feature of this name, or else the one called so."""
+    model, keys = model_section(run), []
+    tasks: list[ModelConfig | TowerOptions] = [model, *model.task_towers]
+    for task in tasks:
+        sections: Sequence[Section] = task.train_metrics if training else task.metrics
+        chosen = [section.chosen("metric") for section in sections]
+        keys += [getattr(each[1], "grouping_key", None) for each in chosen if each is not None]
+    return columns_of(run, list(dict.fromkeys(filter(None, keys))))
+
+
+def columns_of(run: RunConfig, names: Sequence[str]) -> dict[str, str]:
+    """The data column of every name: that of the feature of this name, or else the one called so."""
+    named = [config for config in run.feature_configs if set(feature_names(config)) & set(names)]
+    inputs = {feature.name: feature.inputs for feature in build_features(named, run.data_config)}
+    return {name: inputs[name][0] if name in inputs else name for name in names}
+
+
+def evaluation_metrics(model: Model) -> dict[str, BoundMetric]:
+    """What evaluation measures, fresh; names end in `_{tower}` where there are towers."""
+    return _of_tasks(model, "metrics", build_metrics)
+
+
+def training_metrics(model: Model, collectives: Collectives | None = None) -> dict[str, BoundMetric]:
+    """What is followed during training, fresh; with `collectives` over the rows of all ranks."""
+    return _of_tasks(model, "train_metrics", partial(build_train_metrics, collectives=collectives))
+
+
+def _of_tasks(model: Model, key: str, build: Callable[..., dict[str, BoundMetric]]) -> dict[str, BoundMetric]:
+    found: dict[str, BoundMetric] = {}
+    for task in model.tasks:
+        built = build(
+            getattr(task, key),
+            model.prediction_names,
+            label=task.label,
+            tower=task.tower,
+            path=f"{task.path}.{key}",
+        )
+        for metric in built.values():
+            metric.num_classes = task.num_class
+        found |= built
+    return found
+
+
+def share_metrics(
+    budget: MemoryBudget, name: str, metrics: Mapping[str, BoundMetric], num_rows: int, section: str = METRICS
+) -> None:
+    """A share for metrics that will see so many rows (those of training: in a step). `section` holds them in the file.
+
+    Metrics that keep rows need some of them in memory at the least, and an exact xauc all of them.
+    """
+    needs = {key: needs_of(bound.metric, num_rows, bound.num_classes) for key, bound in metrics.items()}
+    least, ample = (sum(each) for each in zip(*needs.values(), strict=True)) if needs else (0, 0)
+    if ample < MIN_SHARED_BYTES:
+        return
+    largest = max(needs, key=lambda key: needs[key].min_bytes)
+    left = max(0, budget.unshared_bytes)
+    if least > left:
+        metric = metrics[largest].metric
+        keeps_all: bool = getattr(getattr(metric, "metric", metric), "exact", False)
+        raise BudgetExceeded(
+            f"{name} need {format_size(least)} at the least, {largest} {format_size(needs[largest].min_bytes)} of "
+            f"it, but only {format_size(left)} of {format_size(budget.limit_bytes)} are left; "
+            f"leave out {'exact of ' * keeps_all}{section}.{metrics[largest].name}, "
+            "or raise memory.limit"
+        )
+    total = max(least, min(ample, left // MAX_PART_OF_REST))
+    given = divided(needs, total)
+    budget.share(name, total, setting=f"{section}.{max(given, key=given.__getitem__)}")
+
+
+def bound_metrics(metrics: Mapping[str, BoundMetric], share: Share | None, num_rows: int) -> None:
+    """Give each metric its part of the share; without a share they keep to their own limits."""
+    if share is None:
+        return
+    needs = {key: needs_of(bound.metric, num_rows, bound.num_classes) for key, bound in metrics.items()}
+    for key, limit_bytes in divided(needs, share.limit_bytes).items():
+        hold_within(metrics[key].metric, limit_bytes, num_rows)

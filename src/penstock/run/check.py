@@ -1,43 +1,27 @@
 """The command `check`: everything that could be wrong before the start."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config.sizes import format_size
+from penstock.observe.summary import aligned, counted
 from penstock.observe.tensorboard import warn_of_histograms
 from penstock.prep.prepare import Preview, preview
-from penstock.prep.watch import counted
-from penstock.readers.store_schema import ArraySpec
 from penstock.run.evaluate import training_evaluator
 from penstock.run.merge import is_measured, merge_options, preprocessing_of
-from penstock.run.plan import plan_training, with_joined_batches
 from penstock.run.prepare import reading_of
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.restore import checkpoint_at
 from penstock.run.run_config import RunConfig
 from penstock.run.session import computing
-from penstock.run.training import build_training
+from penstock.run.training import build_training, plan_training, with_joined_batches
 from penstock.runtime.memory import limit_of
 from penstock.runtime.sections import OnExceed
 from penstock.training.trainer import no_batch
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What a run would be, and the loss of its first batch."""
-
-    num_files: int
-    num_columns: int
-    num_parameters: int
-    first_rows: int
-    first_loss: float
-    limit_bytes: int
-    planned_bytes: dict[str, int]
-
-
-def check(run: RunConfig) -> CheckResult:
-    """Open the data, build the model, take one batch through it, and one through an evaluation."""
+def check(run: RunConfig) -> str:
+    """Open the data, build the model, take one batch through it, and one through an evaluation; describe them."""
     require_for_training(run)
     run = with_joined_batches(run)
     train = train_section(run)
@@ -63,14 +47,18 @@ def check(run: RunConfig) -> CheckResult:
             metrics.state_dict()
         if evaluator is not None:
             evaluator()
-        return CheckResult(
-            num_files=len(training.source.survey.files),
-            num_columns=len(training.source.survey.columns.names),
-            num_parameters=sum(parameter.numel() for parameter in training.sharded.module.parameters()),
-            first_rows=batch.num_rows,
-            first_loss=outcome.loss,
-            limit_bytes=training.budget.limit_bytes,
-            planned_bytes={share.name: share.limit_bytes for share in training.budget.shares.values()},
+        scanned, budget = training.source.scanned, training.budget
+        num_parameters = sum(parameter.numel() for parameter in training.sharded.module.parameters())
+        planned = [f"{share.name} {format_size(share.limit_bytes)}" for share in budget.shares.values()]
+        columns = counted(len(scanned.columns.names), "column")
+        return aligned(
+            [
+                ("data", f"{counted(len(scanned.files), 'file')}, {columns} read"),
+                ("model", f"{num_parameters:,} parameters"),
+                ("first batch", f"{batch.num_rows:,} rows, loss {outcome.loss:.4f}"),
+                ("memory", f"limit {format_size(budget.limit_bytes)}; planned: {', '.join(planned)}"),
+                ("check", "all good; nothing was written"),
+            ]
         )
 
 
@@ -96,7 +84,10 @@ def check_preparation(run: RunConfig) -> Preview:
 
 
 def preview_lines(preview: Preview) -> list[str]:
-    arrays = [_array(spec) for spec in preview.schema.arrays]
+    arrays = [
+        f"{spec.name} {spec.dtype}" + ("" if spec.width is None else f" x {spec.width}")
+        for spec in preview.schema.arrays
+    ]
     more = [f"and {len(arrays) - _SHOWN} more"] if len(arrays) > _SHOWN else []
     return [
         f"raw files    {counted(len(preview.files), 'file')}, {format_size(preview.num_bytes)}",
@@ -105,7 +96,3 @@ def preview_lines(preview: Preview) -> list[str]:
         f"written to   {preview.intermediate_dir}, merged to {preview.output_dir}",
         "check        all good for prep and merge; nothing of training is in this file, and nothing was written",
     ]
-
-
-def _array(spec: ArraySpec) -> str:
-    return f"{spec.name} {spec.dtype}" + ("" if spec.width is None else f" x {spec.width}")

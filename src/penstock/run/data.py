@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError, DataError
+from penstock.config.nearest import hint
 from penstock.config.sizes import format_size
 from penstock.data.chain import ByCost, ByRows, Chain, Shuffling, open_rows
 from penstock.data.cut import CostRules
@@ -22,23 +24,26 @@ from penstock.data.quality import ShuffleQuality
 from penstock.data.resharding import read_lengths, state_for
 from penstock.data.row_cost import ColumnCost, CostOf, SequenceLength, cost_of_expression
 from penstock.data.shuffle import Bucketing
-from penstock.data.sources import Surveyed
+from penstock.data.sources import ScannedSource
 from penstock.features.id_feature import SparseIds
 from penstock.features.parser import Parser
-from penstock.readers.blocks import Shard
 from penstock.readers.files import DataFile, list_files
+from penstock.readers.order import Shard
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import ONE_SHARD
-from penstock.readers.sections import BadRows, DatasetType, ReadingSection
+from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
+from penstock.readers.sections import BadRows
 from penstock.readers.stream import RecordStream
-from penstock.readers.survey import Survey, Wanted, dataset_type_of, survey
-from penstock.run.run_config import DataConfig
+from penstock.run.build import build_parser
+from penstock.run.requirements import require_available
+from penstock.run.run_config import DataConfig, RunConfig
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.world import State, available_cores
+from penstock.runtime.memory import limit_of
+from penstock.runtime.world import State, World, available_cores
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader
 
-_SAMPLED = (DatasetType.CsvDataset, DatasetType.JsonDataset)
+_SAMPLED = ("CsvDataset", "JsonDataset")
 """Formats that do not say the types of their columns."""
 
 
@@ -46,24 +51,31 @@ _SAMPLED = (DatasetType.CsvDataset, DatasetType.JsonDataset)
 class DataSource:
     """Files that were looked at, and the parser of their rows."""
 
-    survey: Survey
+    scanned: ScannedFiles
     parser: Parser
     reserved_columns: tuple[str, ...] = ()
     cost: CostOf | None = None
     """What a row costs, where batches are cut by cost."""
     bucketing: Bucketing | None = None
     quarantine: Quarantine | None = None
-    wanted: Wanted = field(default_factory=Wanted)
-    """What the survey was asked for."""
+    request: ReadRequest = field(default_factory=ReadRequest)
+    """What the scan was asked for."""
 
     def fingerprint(self) -> dict[str, int]:
         """Size of each file by path."""
-        return {file.path: file.size_bytes for file in self.survey.files}
+        return {file.path: file.size_bytes for file in self.scanned.files}
+
+    def cut(self, data: DataConfig) -> ByRows | ByCost:
+        if self.cost is None or data.batch_cost_size is None:
+            return ByRows(data.batch_size, data.drop_remainder)
+        null_cost = None if isinstance(data.null_cost, str) else data.null_cost
+        size, rows = data.batch_cost_size, data.max_batch_rows
+        return ByCost(self.cost, CostRules(size, rows, data.oversize, null_cost, data.drop_remainder))
 
     def num_batches(self, data: DataConfig) -> int | None:
         """Batches of one epoch; None where they are cut by cost, which depends on the order of the rows."""
-        cut = _cut_of(data, self)
-        return cut.num_batches(self.survey.num_rows) if isinstance(cut, ByRows) else None
+        cut = self.cut(data)
+        return cut.num_batches(self.scanned.num_rows) if isinstance(cut, ByRows) else None
 
 
 def find_files(path: str, key: str) -> list[DataFile]:
@@ -87,30 +99,38 @@ def open_source(
     `beside` is a folder of the run, where indexes of the files are kept and rows that cannot be used are written;
     without it nothing is written.
     """
-    looked_at: dict[str, CostOf | SequenceLength] = {}
-    if not scoring:
-        looked_at = _looked_at(data, parser)
+    looked_at = {} if scoring else _looked_at(data, parser)
     cut_columns = [column for looks in looked_at.values() for column in looks.columns]
     columns = tuple(dict.fromkeys([*parser.columns, *cut_columns, *reserved_columns]))
-    quarantine = _open_quarantine(data, files, beside)
-    wanted = Wanted(columns, parser.text_columns, None if beside is None else beside / "index", quarantine)
-    surveyed = survey(data, files, wanted)
-    _check_sampled_labels(data, surveyed, [*parser.label_fields, *parser.sample_weight_fields])
-    if surveyed.files != tuple(files):  # arrays of one folder are one part, which rows are counted in
-        quarantine = _open_quarantine(data, surveyed.files, beside)
-    parser = parser.of_files([file.path for file in surveyed.files])
-    if surveyed.num_rows:  # types sampled from no rows say nothing
-        parser.warm(surveyed.columns)
+
+    def open_quarantine(files: Sequence[DataFile]) -> Quarantine | None:
+        """Where rows go that cannot be used; None where such a row is an error."""
+        if data.bad_rows is not BadRows.quarantine:
+            return None
+        path = None if beside is None else beside / "bad_rows.jsonl"
+        return Quarantine(path, data.bad_rows_limit, [file.path for file in files])
+
+    quarantine = open_quarantine(files)
+    wanted = ReadRequest(
+        columns, parser.text_columns, None if beside is None else beside / "index", quarantine
+    )
+    scanned = scan_files(data, files, wanted)
+    _check_sampled_labels(data, scanned, [*parser.label_fields, *parser.sample_weight_fields])
+    if scanned.files != tuple(files):  # arrays of one folder are one part, which rows are counted in
+        quarantine = open_quarantine(scanned.files)
+    parser = parser.of_files([file.path for file in scanned.files])
+    if scanned.num_rows:  # types sampled from no rows say nothing
+        parser.warm(scanned.columns)
     for key, looks in looked_at.items():  # the first file stands for all: they have one type
         try:
-            looks.check(surveyed.columns)
+            looks.check(scanned.columns)
         except DataError as error:
-            raise DataError(f"{surveyed.files[0].path}: {error} (data_config.{key})") from error
+            raise DataError(f"{scanned.files[0].path}: {error} (data_config.{key})") from error
     cost = looked_at.get("sample_cost_field") or looked_at.get("sample_cost")
     length = looked_at.get("bucket_by")
     assert not isinstance(cost, SequenceLength)
     bucketing = Bucketing(length, batch_rows(data)) if isinstance(length, SequenceLength) else None
-    return DataSource(surveyed, parser, tuple(reserved_columns), cost, bucketing, quarantine, wanted)
+    return DataSource(scanned, parser, tuple(reserved_columns), cost, bucketing, quarantine, wanted)
 
 
 def _looked_at(data: DataConfig, parser: Parser) -> dict[str, CostOf | SequenceLength]:
@@ -130,28 +150,20 @@ def _looked_at(data: DataConfig, parser: Parser) -> dict[str, CostOf | SequenceL
     return found
 
 
-def _check_sampled_labels(reading: ReadingSection, survey: Survey, columns: Sequence[str]) -> None:
+def _check_sampled_labels(data: DataConfig, scanned: ScannedFiles, columns: Sequence[str]) -> None:
     """Refuse labels and weights that samples made text of, with what to declare so that bad values are found."""
-    if dataset_type_of(reading, survey.files) not in _SAMPLED or not survey.num_rows:
+    if dataset_type_of(data, scanned.files) not in _SAMPLED or not scanned.num_rows:
         return
-    declared = {field.input_name for field in reading.resolved_input_fields() if field.input_type is not None}
+    declared = {field.input_name for field in data.resolved_input_fields() if field.input_type is not None}
     for name in columns:
-        if name not in declared and pa.types.is_string(survey.columns.field(name).type):
+        if name not in declared and pa.types.is_string(scanned.columns.field(name).type):
             raise DataError.at(
                 "not all of its values are numbers, so that it was taken for text; declare its type in "
                 f"data_config.input_fields ({{input_name: {name}, input_type: INT64}}): then the first bad row is "
                 "named, or with data_config.bad_rows: quarantine all of them are set aside",
-                file=survey.files[0].path if len(survey.files) == 1 else None,
+                file=scanned.files[0].path if len(scanned.files) == 1 else None,
                 column=name,
             )
-
-
-def _open_quarantine(data: DataConfig, files: Sequence[DataFile], beside: Path | None) -> Quarantine | None:
-    """Where rows go that cannot be used; None where such a row is an error."""
-    if data.bad_rows is not BadRows.quarantine:
-        return None
-    path = None if beside is None else beside / "bad_rows.jsonl"
-    return Quarantine(path, data.bad_rows_limit, [file.path for file in files])
 
 
 def batch_rows(data: DataConfig) -> int:
@@ -170,11 +182,11 @@ def shuffle_rows(data: DataConfig, source: DataSource) -> int:
     old_size = data.shuffle_batches()
     if old_size is not None:
         return old_size * data.batch_size
-    rows = data.shuffle_buffer // source.survey.row_bytes
+    rows = data.shuffle_buffer // source.scanned.row_bytes
     if rows < 2:
         raise ConfigError.at(
             "data_config.shuffle_buffer",
-            f"is {format_size(data.shuffle_buffer)} but a row takes {format_size(source.survey.row_bytes)}",
+            f"is {format_size(data.shuffle_buffer)} but a row takes {format_size(source.scanned.row_bytes)}",
         )
     return rows - rows % data.batch_size if source.cost is None and rows > data.batch_size else rows
 
@@ -184,37 +196,19 @@ def plan_data_path(
     data: DataConfig,
     source: DataSource,
     num_shuffle_rows: int,
-    others: Mapping[str, Survey] | None = None,
+    others: Mapping[str, ScannedFiles] | None = None,
 ) -> int:
     """Shares of all stages; gives how many workers fit beside them. `others` are data sets that are read on the way."""
-    streams = {"": source.survey, **(others or {})}
-    shuffle_bytes = shuffle_bytes_of(source.survey, num_shuffle_rows)
+    streams = {"": source.scanned, **(others or {})}
+    shuffle_bytes = shuffle_bytes_of(source.scanned, num_shuffle_rows)
     by_cost = source.cost is not None
     bytes_left = budget.unshared_bytes - data_path_bytes(streams, shuffle_bytes, data.prefetch, by_cost)
-    batch_bytes = batch_rows(data) * source.survey.row_bytes
+    batch_bytes = batch_rows(data) * source.scanned.row_bytes
     num_workers = share_workers(budget, data.num_workers or 0, available_cores(), bytes_left, batch_bytes)
     share_data_path(
         budget, streams, shuffle_bytes=shuffle_bytes, prefetch_bytes=data.prefetch, by_cost=by_cost
     )
     return num_workers
-
-
-def training_chain(data: DataConfig, source: DataSource, num_shuffle_rows: int, shard: Shard) -> Chain:
-    """What the run file says of its training rows, as a Dataset would chain it."""
-    shuffling = None
-    if num_shuffle_rows:
-        shuffling = Shuffling(data.shuffle_buffer, data.seed, num_shuffle_rows, source.bucketing)
-    return Chain(Surveyed(source.survey), shard=shard, shuffling=shuffling, cut=_cut_of(data, source))
-
-
-def _cut_of(data: DataConfig, source: DataSource) -> ByRows | ByCost:
-    if source.cost is None or data.batch_cost_size is None:
-        return ByRows(data.batch_size, data.drop_remainder)
-    null_cost = None if isinstance(data.null_cost, str) else data.null_cost
-    return ByCost(
-        source.cost,
-        CostRules(data.batch_cost_size, data.max_batch_rows, data.oversize, null_cost, data.drop_remainder),
-    )
 
 
 def training_rows(
@@ -227,7 +221,10 @@ def training_rows(
     as_views: bool = False,
 ) -> RecordStream:
     """Record batches to train on; `quality` sees how well they are mixed."""
-    chain = training_chain(data, source, num_shuffle_rows, shard)
+    shuffling = None
+    if num_shuffle_rows:
+        shuffling = Shuffling(data.shuffle_buffer, data.seed, num_shuffle_rows, source.bucketing)
+    chain = Chain(ScannedSource(source.scanned), shard=shard, shuffling=shuffling, cut=source.cut(data))
     return open_rows(chain, shares, as_views=as_views, quality=quality, quarantine=source.quarantine)
 
 
@@ -256,7 +253,7 @@ def scoring_batches(
     pin_memory: bool = False,
 ) -> Prefetch[Batch]:
     """Batches in the order of the data, to evaluate or predict on."""
-    chain = Chain(Surveyed(source.survey), shard=shard, cut=ByRows(batch_size, drop_remainder))
+    chain = Chain(ScannedSource(source.scanned), shard=shard, cut=ByRows(batch_size, drop_remainder))
     return _loaded(open_rows(chain, shares, quarantine=source.quarantine), source, shares, pin_memory)
 
 
@@ -282,5 +279,56 @@ def resumed_state(
     """The position of one rank, from the positions that all ranks saved at one moment, however many they were."""
     lengths = None
     if source.bucketing is not None:
-        lengths = read_lengths(source.survey, shares.reader, source.bucketing)
-    return state_for(states, source.survey.blocks, shard, lengths)
+        lengths = read_lengths(source.scanned, shares.reader, source.bucketing)
+    return state_for(states, source.scanned.blocks, shard, lengths)
+
+
+MODES = ("train", "eval", "predict")
+
+
+def create_dataloader(
+    run: RunConfig,
+    mode: Literal["train", "eval", "predict"] = "train",
+    world: World | None = None,
+    states: Sequence[State] = (),
+) -> Prefetch[Batch]:
+    """Batches of a run's data, with `state_dict`; use it in a `with` block, or close it.
+
+    "train" reads train_input_path, in training order; "eval" and "predict" read eval_input_path in the order of the
+    files, "predict" without labels. With a `world` of several ranks, each rank reads its part of the rows. `states`
+    are what `state_dict` gave on every rank at one moment: the rest of that epoch follows, on as many ranks as there
+    are now.
+    """
+    if mode not in MODES:
+        raise ConfigError(f"create_dataloader: mode is {mode!r}; {hint(str(mode), MODES)}")
+    require_available(run)
+    if world is not None and not isinstance(world, World):
+        raise ConfigError(f"create_dataloader: world is {world!r}; give a penstock.World(rank, num_ranks)")
+    given: object = states  # whoever calls without types easily gives one state for a list
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ConfigError(
+            f"create_dataloader: states is an object of type {type(states).__name__}; give a list with what "
+            "state_dict() gave on every rank, such as states=[state]"
+        )
+    data, is_training = run.data_config, mode == "train"
+    key = "train_input_path" if is_training else "eval_input_path"
+    files = find_files(getattr(run, key), key)
+    parser = build_parser(run, [file.path for file in files], with_labels=mode != "predict")
+    source = open_source(data, files, parser, scoring=not is_training)
+    budget, shard = (
+        MemoryBudget(limit_of(run.memory)),
+        Shard() if world is None else Shard(world.rank, world.num_ranks),
+    )
+    if is_training:
+        num_shuffle_rows = shuffle_rows(data, source)
+        num_workers = plan_data_path(budget, data, source, num_shuffle_rows)
+        shares = StageShares.of(budget)
+        batches = training_batches(data, source, shares, num_shuffle_rows, shard, num_workers)
+    else:
+        share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
+        shares = StageShares.of(budget)
+        size, pin_memory = data.resolved_eval_batch_size(), data.pin_memory and bool(parser.label_fields)
+        batches = scoring_batches(source, shares, batch_size=size, shard=shard, pin_memory=pin_memory)
+    if states:
+        batches.load_state_dict(resumed_state(states, source, shares, shard))
+    return batches

@@ -1,7 +1,6 @@
 """The command `eval`, as a function, and the evaluator that training uses on its way."""
 
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,15 +12,20 @@ import pyarrow as pa
 from penstock.config.errors import ConfigError
 from penstock.data.memory_plan import EVALUATION, StageShares, share_data_path
 from penstock.data.prefetch import Prefetch
-from penstock.run.build import ShardedModel
+from penstock.run.build import (
+    METRICS,
+    ShardedModel,
+    bound_metrics,
+    evaluation_metrics,
+    group_columns,
+    share_metrics,
+)
 from penstock.run.data import DataSource, scoring_batches
-from penstock.run.metrics import METRICS, bound_metrics, evaluation_metrics, group_columns, share_metrics
-from penstock.run.plan import evaluation_rows, source_of
 from penstock.run.requirements import require_for_evaluation, scores_by_averages
 from penstock.run.restore import open_scoring
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
-from penstock.run.training import Training
+from penstock.run.training import Training, evaluation_rows, source_of
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.durable import finite
 from penstock.runtime.memory import MemoryReport
@@ -126,7 +130,6 @@ class EvaluationResult:
     memory: MemoryReport
     num_bad_rows: int = 0
     """Rows of the evaluation data that cannot be used and were left out."""
-
     bad_rows: Path | None = None
     """Where they are, with the reasons."""
 
@@ -151,18 +154,20 @@ def evaluate_checkpoint(
         )
     started_at = time.perf_counter()
     with computing(run) as session:
-        scoring = open_scoring(run, checkpoint, session, run.data_config.resolved_eval_batch_size())
+        sharded, opened, budget = open_scoring(
+            run, checkpoint, session, run.data_config.resolved_eval_batch_size()
+        )
         source = source_of(run, "eval_input_path", ModelDir.of(run.model_dir).path)
-        metrics = evaluation_metrics(scoring.sharded.model)
-        share_metrics(scoring.budget, METRICS, metrics, evaluation_rows(run, source))
-        share_data_path(scoring.budget, {"": source.survey}, prefetch_bytes=run.data_config.prefetch)
-        evaluator = Evaluator(run, source, scoring.sharded, scoring.budget, session, False, plain)
+        metrics = evaluation_metrics(sharded.model)
+        share_metrics(budget, METRICS, metrics, evaluation_rows(run, source))
+        share_data_path(budget, {"": source.scanned}, prefetch_bytes=run.data_config.prefetch)
+        evaluator = Evaluator(run, source, sharded, budget, session, False, plain)
         evaluation = evaluator(session.exceeds_limit)
     if evaluation is None:
         raise session.limit_exceeded("the evaluation was given up")
     result = EvaluationResult(
-        scoring.checkpoint.path,
-        scoring.checkpoint.step,
+        opened.path,
+        opened.step,
         evaluation,
         time.perf_counter() - started_at,
         session.monitor.report,
@@ -170,21 +175,17 @@ def evaluate_checkpoint(
         bad_rows=None if source.quarantine is None else source.quarantine.path,
     )
     if result_filename:
-        write_result(ModelDir.of(run.model_dir).path / result_filename, result)
+        facts = {
+            "step": result.step,
+            "checkpoint": str(result.checkpoint),
+            "rows": evaluation.rows,
+            "num_bad_rows": result.num_bad_rows,
+            "bad_rows": str(result.bad_rows) if result.num_bad_rows else None,
+            "metrics": evaluation.metrics,
+            "losses": evaluation.losses,
+            **({"remarks": evaluation.remarks} if evaluation.remarks else {}),
+        }
+        folder = ModelDir.of(run.model_dir)
+        text = json.dumps(finite(facts), indent=2, allow_nan=False) + "\n"
+        folder.write_text(folder.path / result_filename, text)
     return result
-
-
-def write_result(path: Path, result: EvaluationResult) -> None:
-    facts = {
-        "step": result.step,
-        "checkpoint": str(result.checkpoint),
-        "rows": result.evaluation.rows,
-        "num_bad_rows": result.num_bad_rows,
-        "bad_rows": str(result.bad_rows) if result.num_bad_rows else None,
-        "metrics": result.evaluation.metrics,
-        "losses": result.evaluation.losses,
-        **({"remarks": result.evaluation.remarks} if result.evaluation.remarks else {}),
-    }
-    staging = path.with_name(f".{path.name}.tmp")
-    staging.write_text(json.dumps(finite(facts), indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    os.replace(staging, path)

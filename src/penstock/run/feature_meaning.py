@@ -12,7 +12,6 @@ from typing import Any
 
 from penstock.checkpoint import Checkpoint
 from penstock.config.errors import CheckpointError
-from penstock.config.section import Section
 from penstock.features.build import feature_names
 from penstock.features.sections import FeatureConfig, FgMode
 from penstock.run.requirements import model_section
@@ -38,22 +37,12 @@ _WITHOUT_MEANING = frozenset(
 )
 """Options that change no id and no number. Every other option counts, also one that is added later."""
 
+_TEXT_OPTIONS = (
+    "expression separator default_value normalizer boundaries hash_bucket_size vocab_list vocab_dict vocab_file "
+    "default_bucketize_value fg_value_type"
+)
 _UNUSED_IN_MODE: Mapping[FgMode, frozenset[str]] = {
-    FgMode.FG_NONE: frozenset(
-        {
-            "expression",
-            "separator",
-            "default_value",
-            "normalizer",
-            "boundaries",
-            "hash_bucket_size",
-            "vocab_list",
-            "vocab_dict",
-            "vocab_file",
-            "default_bucketize_value",
-            "fg_value_type",
-        }
-    ),
+    FgMode.FG_NONE: frozenset(_TEXT_OPTIONS.split()),
     FgMode.FG_NORMAL: frozenset({"fg_encoded_default_value"}),
 }
 """Options that a mode does not read: with FG_NONE columns hold ids and numbers already."""
@@ -96,15 +85,10 @@ def warn_of_other_meaning(checkpoint: Checkpoint, run: RunConfig) -> None:
         logger.warning("fine-tuning from %s", problem)
 
 
-def first_difference(saved: Meaning, current: Meaning) -> str | None:
-    """The first thing that means something else than when it was saved; None when all is the same."""
-    return next(_differences(saved, current), None)
-
-
 def _problem(checkpoint: Checkpoint, run: RunConfig) -> str | None:
     if DOCUMENT not in checkpoint.documents:
         return f"{checkpoint.path}: does not say what its features mean"
-    difference = first_difference(checkpoint.documents[DOCUMENT], feature_meaning(run))
+    difference = next(differences(checkpoint.documents[DOCUMENT], feature_meaning(run)), None)
     return f"{checkpoint.path}: {difference}" if difference else None
 
 
@@ -112,18 +96,16 @@ def _options(config: FeatureConfig, mode: FgMode) -> Meaning:
     chosen = config.chosen("feature")
     assert chosen is not None, "a feature has a type: the run file was checked"
     kind, section = chosen
-    options = _plain(section, _WITHOUT_MEANING | _UNUSED_IN_MODE.get(mode, frozenset()))
+    options = section.model_dump(mode="json", exclude={*_WITHOUT_MEANING, *_UNUSED_IN_MODE.get(mode, ())})
+    for name in _EMPTY_IS_ABSENT & options.keys():
+        options[name] = options[name] or None
     if "embedding_name" in options:
         options["embedding_name"] = section.embedding_name or f"{section.feature_name}_emb"
     return {"kind": kind, **options}
 
 
-def _plain(section: Section, excluded: frozenset[str]) -> Meaning:
-    dumped = section.model_dump(mode="json", exclude=set(excluded))
-    return {name: None if name in _EMPTY_IS_ABSENT and not value else value for name, value in dumped.items()}
-
-
-def _differences(saved: Meaning, current: Meaning) -> Iterator[str]:
+def differences(saved: Meaning, current: Meaning) -> Iterator[str]:
+    """What means something else than when it was saved."""
     for key in ("fg_mode", "fg_encoded_multival_sep"):
         yield from _in_value(f"data_config.{key}", saved.get(key), current.get(key))
     for kind, key in (("feature", "features"), ("feature group", "feature_groups")):
@@ -158,12 +140,11 @@ def _in_value(path: str, saved: Any, current: Any) -> Iterator[str]:
         pairs = enumerate(zip(*texts, strict=False))
         first = next((index for index, (mine, other) in pairs if mine != other), 0)
         start = max(0, first - _MAX_SHOWN // 2)
-        before, now = (_cut(text, start) for text in texts)
+        end = start + _MAX_SHOWN
+        before, now = (
+            text
+            if len(text) <= _MAX_SHOWN
+            else ("..." if start else "") + text[start:end] + ("..." if end < len(text) else "")
+            for text in texts
+        )
         yield f"{path} differs: {before} in the checkpoint, {now} in this run file"
-
-
-def _cut(text: str, start: int) -> str:
-    if len(text) <= _MAX_SHOWN:
-        return text
-    end = start + _MAX_SHOWN
-    return ("..." if start else "") + text[start:end] + ("..." if end < len(text) else "")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from penstock.readers.sections import BadRows
 from penstock.run.build import build_batch, build_parser
 from penstock.run.data import find_files, open_source, scoring_batches
 from penstock.run.requirements import require_for_prediction
-from penstock.run.restore import Scoring, open_scoring
+from penstock.run.restore import open_scoring
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
 from penstock.runtime.memory import MemoryReport
@@ -40,24 +41,30 @@ def write_output(path: Path, batches: Iterable[pa.RecordBatch], rows_per_part: i
     """
     require_free(path)
     staging, is_one_file = path.with_name(f".{path.name}.tmp"), path.suffix in FILE_SUFFIXES
-    remove(staging)
-    num_rows, num_parts, writer = 0, 0, None
+    remove(staging)  # what a stopped run left behind
+    waiting: list[pa.RecordBatch] = []
+    num_rows, part_rows, num_parts, writer = 0, 0, 0, None
     try:
         if not is_one_file:
             staging.mkdir()
-        for table, ends_part in row_groups(batches, None if is_one_file else rows_per_part):
-            if writer is None:
-                part = staging if is_one_file else staging / f"part-{num_parts:05d}.parquet"
-                writer, num_parts = open_writer(part, path.suffix, table.schema), num_parts + 1
-            writer.write_table(table)
-            num_rows += table.num_rows
-            if ends_part:
+        for batch in chain(batches, [None]):
+            if batch is not None:
+                waiting.append(batch)
+                part_rows += batch.num_rows
+            ends_part = batch is None or (not is_one_file and part_rows >= rows_per_part)
+            # Small row groups cost every reader, large ones cost us memory.
+            waiting_rows, waiting_bytes = sum(map(len, waiting)), sum(part.nbytes for part in waiting)
+            if waiting and (ends_part or waiting_rows >= ROWS_PER_GROUP or waiting_bytes >= GROUP_BYTES):
+                if writer is None:
+                    part = staging if is_one_file else staging / f"part-{num_parts:05d}.parquet"
+                    writer, num_parts = open_writer(part, path.suffix, waiting[0].schema), num_parts + 1
+                writer.write_table(pa.Table.from_batches(waiting))
+                num_rows, waiting = num_rows + waiting_rows, []
+            if ends_part and writer is not None:
                 writer.close()
-                writer = None
+                writer, part_rows = None, 0
         if num_parts == 0:
             raise ConfigError("--predict_input_path: there are no rows to score")
-        if writer is not None:
-            writer.close()
         os.replace(staging, path)
     except BaseException:
         if writer is not None:
@@ -69,49 +76,24 @@ def write_output(path: Path, batches: Iterable[pa.RecordBatch], rows_per_part: i
 
 def require_free(path: Path) -> None:
     """Refuse to mix new parts with old ones, to replace one kind by the other, and a folder that is not there."""
-    is_one_file = path.suffix in FILE_SUFFIXES
+    is_one_file, problem = path.suffix in FILE_SUFFIXES, None
     if path.is_dir() and is_one_file:
-        raise ConfigError(
-            f"--predict_output_path: '{path}' is a folder, but ends like one file; choose another name"
-        )
-    if path.suffix and not is_one_file and not path.is_dir():
-        raise ConfigError(
-            f"--predict_output_path: '{path.name}' ends in '{path.suffix}'; end it in .parquet or .csv for one file, "
+        problem = f"'{path}' is a folder, but ends like one file; choose another name"
+    elif path.suffix and not is_one_file and not path.is_dir():
+        problem = (
+            f"'{path.name}' ends in '{path.suffix}'; end it in .parquet or .csv for one file, "
             "or in neither for a folder of parts"
         )
-    if path.is_dir() and any(path.iterdir()):
-        raise ConfigError(f"--predict_output_path: '{path}' is not empty; choose another folder")
-    if path.is_file() and is_one_file:
-        raise ConfigError(
-            f"--predict_output_path: '{path}' exists already; remove it, or choose another name"
-        )
-    if path.exists() and not path.is_dir() and not is_one_file:
-        raise ConfigError(
-            f"--predict_output_path: '{path}' is a file; name a folder, or one file ending in .parquet or .csv"
-        )
-    if not path.parent.is_dir():
-        raise ConfigError(f"--predict_output_path: there is no folder '{path.parent}'; make it first")
-
-
-def row_groups(
-    batches: Iterable[pa.RecordBatch], rows_per_part: int | None
-) -> Iterator[tuple[pa.Table, bool]]:
-    """Batches joined to row groups of a good size, and whether a part ends with them.
-
-    Small row groups cost every reader, large ones cost us memory.
-    """
-    waiting: list[pa.RecordBatch] = []
-    part_rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        part_rows += batch.num_rows
-        ends_part = rows_per_part is not None and part_rows >= rows_per_part
-        num_rows, num_bytes = sum(part.num_rows for part in waiting), sum(part.nbytes for part in waiting)
-        if ends_part or num_rows >= ROWS_PER_GROUP or num_bytes >= GROUP_BYTES:
-            yield pa.Table.from_batches(waiting), ends_part
-            waiting, part_rows = [], 0 if ends_part else part_rows
-    if waiting:
-        yield pa.Table.from_batches(waiting), True
+    elif path.is_dir() and any(path.iterdir()):
+        problem = f"'{path}' is not empty; choose another folder"
+    elif path.is_file() and is_one_file:
+        problem = f"'{path}' exists already; remove it, or choose another name"
+    elif path.exists() and not path.is_dir():
+        problem = f"'{path}' is a file; name a folder, or one file ending in .parquet or .csv"
+    elif not path.parent.is_dir():
+        problem = f"there is no folder '{path.parent}'; make it first"
+    if problem is not None:
+        raise ConfigError(f"--predict_output_path: {problem}")
 
 
 def open_writer(path: Path, suffix: str, schema: pa.Schema) -> "pq.ParquetWriter | pyarrow.csv.CSVWriter":
@@ -126,7 +108,6 @@ def open_writer(path: Path, suffix: str, schema: pa.Schema) -> "pq.ParquetWriter
 
 
 def remove(path: Path) -> None:
-    """What a stopped run left behind."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -195,10 +176,10 @@ def predict_files(run: RunConfig, request: PredictionRequest, plain: bool = True
     started_at = time.perf_counter()
     output = Path(request.output_path)
     require_free(output)
-    with opened(run, request, plain) as (scoring, session, batches):
+    with opened(run, request, plain) as (checkpoint, session, batches):
         rows = write_output(output, batches)
     seconds = time.perf_counter() - started_at
-    return PredictionResult(output, scoring.checkpoint.path, rows, seconds, session.monitor.report)
+    return PredictionResult(output, checkpoint, rows, seconds, session.monitor.report)
 
 
 def predict_table(
@@ -208,7 +189,7 @@ def predict_table(
     require_for_prediction(run)
     batch_size = run.data_config.resolved_eval_batch_size()
     with computing(run) as session:
-        model = open_scoring(run, checkpoint, session, batch_size).sharded
+        model, _, _ = open_scoring(run, checkpoint, session, batch_size)
         pieces = (table.slice(start, batch_size) for start in range(0, max(1, table.num_rows), batch_size))
         batches = (build_batch(run, piece, reserved_columns) for piece in pieces)
         return pa.Table.from_batches(list(predict_loop(model.module, model.model, model.moved(batches))))
@@ -217,8 +198,8 @@ def predict_table(
 @contextmanager
 def opened(
     run: RunConfig, request: PredictionRequest, plain: bool
-) -> Iterator[tuple[Scoring, Session, Iterator[pa.RecordBatch]]]:
-    """The scores of a request as a stream, in input order."""
+) -> Iterator[tuple[Path, Session, Iterator[pa.RecordBatch]]]:
+    """The checkpoint, and the scores of a request as a stream, in input order."""
     require_for_prediction(run)
     data = run.data_config
     batch_size = request.batch_size or data.resolved_eval_batch_size()
@@ -228,29 +209,25 @@ def opened(
     strict = data.model_copy(update={"bad_rows": BadRows.error})
     source = open_source(strict, files, parser, request.reserved_columns, scoring=True)
     with computing(run) as session, ExitStack() as stack:
-        scoring = open_scoring(run, request.checkpoint, session, batch_size)
+        model, checkpoint, budget = open_scoring(run, request.checkpoint, session, batch_size)
         stack.enter_context(session.monitor.stage("predict"))
-        model, budget = scoring.sharded, scoring.budget
         require_predictions(request.output_columns, model.model.prediction_names)
-        share_data_path(budget, {"": source.survey}, prefetch_bytes=data.prefetch)
+        share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
         stream = stack.enter_context(scoring_batches(source, StageShares.of(budget), batch_size=batch_size))
         bar = stack.enter_context(ProgressLogger("predict", "rows", request.limit, plain=plain))
-        scores = predict_loop(model.module, model.model, model.moved(stream), request.output_columns)
-        yield scoring, session, watched(scores, request.limit, bar, session)
 
+        def watched() -> Iterator[pa.RecordBatch]:
+            """The first rows, and not one more, shown as they go by; past the memory limit they end in an error."""
+            left = request.limit
+            for batch in predict_loop(model.module, model.model, model.moved(stream), request.output_columns):
+                given = batch if left is None else batch.slice(0, left)
+                yield given
+                bar.advance(given.num_rows)
+                if session.exceeds_limit():
+                    raise session.limit_exceeded("nothing was written")
+                if left is not None:
+                    left -= given.num_rows
+                    if left == 0:
+                        return
 
-def watched(
-    batches: Iterable[pa.RecordBatch], limit: int | None, bar: ProgressLogger, session: Session
-) -> Iterator[pa.RecordBatch]:
-    """The first rows, and not one more, shown on the bar as they go by; past the memory limit they end in an error."""
-    left = limit
-    for batch in batches:
-        given = batch if left is None else batch.slice(0, left)
-        yield given
-        bar.advance(given.num_rows)
-        if session.exceeds_limit():
-            raise session.limit_exceeded("nothing was written")
-        if left is not None:
-            left -= given.num_rows
-            if left == 0:
-                return
+        yield checkpoint.path, session, watched()

@@ -2,7 +2,7 @@
 
 import logging
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config.errors import ConfigError
@@ -38,7 +38,6 @@ class PrepResult:
     """None: it was not measured."""
 
     def lines(self) -> list[str]:
-        """For the terminal."""
         merged = [] if self.merged is None else merged_lines(self.merged)
         return [*self.prepared.lines(), *merged, *memory_lines(self.memory)]
 
@@ -61,43 +60,31 @@ def prepare(
     if restart and keep_done:
         raise ConfigError("--restart removes what is done and --keep-done keeps it; choose one of them")
     if merge:
-        merge_options(run)  # what cannot be merged is told before hours of work
-    _warn_of_bad_rows(run)
-    with measured(section, run.memory) as monitor:
-        watching = WatchOptions(
-            verbose=section.verbose,
-            plain=plain,
-            monitor=monitor,
-            stops_when_exceeded=run.memory.on_exceed is OnExceed.stop,
-        )
-        prepared = _prepare_files(run, watching, restart=restart, keep_done=keep_done, merges=merge)
-        merged = merge_batches(run, monitor, plain=plain) if merge else None
-    return PrepResult(prepared, merged, None if monitor is None else monitor.report)
-
-
-def _warn_of_bad_rows(run: RunConfig) -> None:
-    """Tell that rows are not written aside here: a run file may say so for training."""
-    if preprocessing_of(run).extract is None and run.data_config.bad_rows is BadRows.quarantine:
+        merge_options(run)  # what cannot be merged is refused before hours of work
+    if section.extract is None and run.data_config.bad_rows is BadRows.quarantine:
         logger.warning(
             "data_config.bad_rows: quarantine is for training; here a row that cannot be used fails its file, which "
             "preprocessing.on_error: skip leaves out"
         )
-
-
-def _prepare_files(run: RunConfig, watching: WatchOptions, **choices: bool) -> PrepSummary:
-    """The batch files. A first Ctrl-C ends it in good order, since a task that is left anywhere is done again."""
-    with stop_on_signal(at_once=True) as stop:
-        try:
-            return prepare_files(
-                preprocessing_of(run),
-                reading_of(run),
-                limit_bytes=limit_of(run.memory),
-                **choices,
-                watching=replace(watching, stop=stop),
-            )
-        except KeyboardInterrupt:
-            stop.signal_number = stop.signal_number or signal.SIGINT  # extract may have raised it
-            raise Stopped("what is done is kept; run the same again to go on", stop) from None
+    with measured(section, run.memory) as monitor:
+        # A first Ctrl-C ends it in good order, since a task that is left anywhere is done again.
+        with stop_on_signal(at_once=True) as stop:
+            stops_when_exceeded = run.memory.on_exceed is OnExceed.stop
+            try:
+                prepared = prepare_files(
+                    section,
+                    reading_of(run),
+                    limit_bytes=limit_of(run.memory),
+                    restart=restart,
+                    keep_done=keep_done,
+                    merges=merge,
+                    watching=WatchOptions(section.verbose, plain, monitor, stops_when_exceeded, stop),
+                )
+            except KeyboardInterrupt:
+                stop.signal_number = stop.signal_number or signal.SIGINT  # extract may have raised it
+                raise Stopped("what is done is kept; run the same again to go on", stop) from None
+        merged = merge_batches(run, monitor, plain=plain) if merge else None
+    return PrepResult(prepared, merged, None if monitor is None else monitor.report)
 
 
 def reading_of(run: RunConfig) -> ReadingSection:

@@ -8,12 +8,7 @@ from penstock.config.errors import ConfigError, Problem
 from penstock.config.nearest import hint
 from penstock.metrics.sections import Best, best_value
 from penstock.models.sections import ModelConfig
-from penstock.optim.sections.schedules import (
-    MetricMode,
-    ReduceOnPlateauLR,
-    minimum_problem,
-    warm_up_problem,
-)
+from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR, minimum_problem, warm_up_problem
 from penstock.run.run_config import RunConfig
 from penstock.runtime.world import World
 from penstock.training.best import smaller_is_better
@@ -28,39 +23,49 @@ NEEDS_TRAINING = "is required: how long to train, and with which optimizers"
 
 def require_for_training(run: RunConfig) -> None:
     """Everything that training needs is there and available; ConfigError lists what is not."""
-    problems = _paths(run, "train_input_path", "model_dir")
-    if run.train_config is None:
+    problems, train = _paths(run, "train_input_path", "model_dir"), run.train_config
+    keeps_averages = train is not None and train.dense_optimizer.ema is not None
+    if train is None:
         problems.append(Problem("train_config", NEEDS_TRAINING))
     else:
-        problems += _of_device(run.train_config)
-        problems += run.train_config.unused_settings()
-    if run.eval_config.use_dense_ema and not _keeps_averages(run):
+        problems += [*_of_device(train), *train.unused_settings()]
+    if run.eval_config.use_dense_ema and not keeps_averages:
         message = "is true, but no means are kept; add train_config.dense_optimizer.ema"
         problems.append(Problem("eval_config.use_dense_ema", message))
     if run.model is not None:
         problems += run.model.unused_settings()
-    problems += [*_of_rates(run), *_of_plateaus(run)]
-    problems += [*_model(run), *_labels(run), *_best_metric(run), *_early_stopping(run)]
+    if train is not None:
+        problems += _of_schedules(run, train)
+    problems += [*_of_model(run), *_of_labels(run), *_of_best_metric(run)]
+    if train is not None:
+        problems += _of_early_stopping(run, train)
     require_available(run, problems)
-    _warn_of_no_best(run)
+    metric, known = (
+        run.export_config.best_exporter_metric,
+        [] if run.model is None else run.model.result_names(),
+    )
+    has_towers = run.model is not None and run.model.task_towers
+    if run.eval_input_path and has_towers and not _asks_for_best(run) and metric not in known:
+        # Towers never give the metric that is taken where none is named.
+        default = f"export_config.best_exporter_metric is {metric} where it is not written"
+        logger.warning("no checkpoint will be the best: %s, and %s", default, _not_given(metric, known))
 
 
 def require_for_evaluation(run: RunConfig) -> None:
     """Everything that evaluation needs is there and available; ConfigError lists what is not."""
-    problems = [*_paths(run, "eval_input_path", "model_dir"), *_model(run), *_labels(run), *_best_metric(run)]
-    require_available(run, problems)
+    paths = _paths(run, "eval_input_path", "model_dir")
+    require_available(run, [*paths, *_of_model(run), *_of_labels(run), *_of_best_metric(run)])
 
 
 def require_for_prediction(run: RunConfig) -> None:
     """Everything that prediction needs is there and available; ConfigError lists what is not."""
-    require_available(run, [*_paths(run, "model_dir"), *_model(run)])
+    require_available(run, [*_paths(run, "model_dir"), *_of_model(run)])
 
 
 def require_available(run: RunConfig, problems: list[Problem] | None = None) -> None:
     """Raise these problems; without any, refuse what this version checks but cannot do yet, all of it at once."""
     _require_run(run)
-    if not problems:
-        problems = list(notices(run).later)
+    problems = problems or list(notices(run).later)
     if problems:
         raise ConfigError(problems)
 
@@ -81,17 +86,14 @@ def train_section(run: RunConfig) -> TrainConfig:
 
 def scores_by_averages(run: RunConfig) -> bool:
     """Whether evaluation and prediction use running means: where they are kept, unless the run file says otherwise."""
-    chosen = run.eval_config.use_dense_ema
-    return _keeps_averages(run) if chosen is None else chosen
+    if run.eval_config.use_dense_ema is not None:
+        return run.eval_config.use_dense_ema
+    return run.train_config is not None and run.train_config.dense_optimizer.ema is not None
 
 
 def _require_run(run: object) -> None:
     if not isinstance(run, RunConfig):
         raise ConfigError(f"expected a run from penstock.load_run(path), not {type(run).__name__}")
-
-
-def _keeps_averages(run: RunConfig) -> bool:
-    return run.train_config is not None and run.train_config.dense_optimizer.ema is not None
 
 
 def _paths(run: RunConfig, *keys: str) -> list[Problem]:
@@ -112,7 +114,7 @@ def _of_device(train: TrainConfig) -> Iterator[Problem]:
     yield from train.sparse_optimizer.problems(device_type)
 
 
-def _model(run: RunConfig) -> Iterator[Problem]:
+def _of_model(run: RunConfig) -> Iterator[Problem]:
     if not run.feature_configs:
         yield Problem("feature_configs", "is empty; a model needs features")
     if run.model is None:
@@ -121,7 +123,7 @@ def _model(run: RunConfig) -> Iterator[Problem]:
         yield Problem("model_config.feature_groups", "is empty; a model needs a group of features")
 
 
-def _labels(run: RunConfig) -> Iterator[Problem]:
+def _of_labels(run: RunConfig) -> Iterator[Problem]:
     if not run.data_config.label_fields:
         yield Problem("data_config.label_fields", "is empty; name the column with the label")
     if run.model is None or run.model.task_towers:
@@ -133,63 +135,41 @@ def _labels(run: RunConfig) -> Iterator[Problem]:
         yield Problem("model_config.losses", "is empty; binary_cross_entropy fits a label of 0 or 1")
 
 
-def _of_rates(run: RunConfig) -> Iterator[Problem]:
-    """No schedule has a minimum above its base rate, or a warm-up that falls or has no steps."""
-    train = run.train_config
-    for path, options in () if train is None else train.optimizers():
+def _of_schedules(run: RunConfig, train: TrainConfig) -> Iterator[Problem]:
+    """No schedule has a minimum above its base rate, a warm-up that falls, or a metric that it cannot watch."""
+    plateaus: list[Problem] = []
+    for path, options in train.optimizers():
         schedule, optimizer = options.chosen("learning_rate"), options.chosen("optimizer")
-        if schedule is None or optimizer is None:
+        if schedule is None:
             continue
-        name, base = f"{optimizer[0]}.lr", optimizer[1].lr
-        problem = minimum_problem(schedule[1], base, name)
-        if problem is not None:
-            yield Problem(f"{path}.{schedule[0]}.min_learning_rate", problem)
-        problem = warm_up_problem(schedule[1], base, name)
-        if problem is not None:
-            yield Problem(f"{path}.{schedule[0]}.warmup_learning_rate", problem)
+        key, section = f"{path}.{schedule[0]}", schedule[1]
+        if optimizer is not None:
+            name, base = f"{optimizer[0]}.lr", optimizer[1].lr
+            if problem := minimum_problem(section, base, name):
+                yield Problem(f"{key}.min_learning_rate", problem)
+            if problem := warm_up_problem(section, base, name):
+                yield Problem(f"{key}.warmup_learning_rate", problem)
+        if isinstance(section, ReduceOnPlateauLR):
+            cure = f"; write mode: {'min' if section.mode is MetricMode.max else 'max'}"
+            plateaus += _of_watched(run, section.metric, f"{key}.metric", section.mode, f"{key}.mode", cure)
+            plateaus += _of_evaluations(run, train, key)
+    yield from plateaus
 
 
-def _of_plateaus(run: RunConfig) -> Iterator[Problem]:
-    """Reduce-on-plateau needs evaluations, and among their numbers the one that it watches, in its direction."""
-    train = run.train_config
-    for path, options in () if train is None else train.optimizers():
-        schedule = options.chosen("learning_rate")
-        if train is None or schedule is None or not isinstance(schedule[1], ReduceOnPlateauLR):
-            continue
-        place, metric, mode = f"{path}.{schedule[0]}", schedule[1].metric, schedule[1].mode
-        known = [] if run.model is None else run.model.result_names()
-        if known and metric not in known:
-            yield Problem(f"{place}.metric", _not_given(metric, known))
-        elif _has_no_direction(metric, run.model):
-            yield Problem(f"{place}.metric", NO_DIRECTION)
-        elif problem := _wrong_direction(metric, mode is MetricMode.max, run.model):
-            other = "min" if mode is MetricMode.max else "max"
-            yield Problem(f"{place}.mode", f"is {mode}, but {problem}; write mode: {other}")
-        yield from _evaluations(run, train, place)
-
-
-def _early_stopping(run: RunConfig) -> Iterator[Problem]:
+def _of_early_stopping(run: RunConfig, train: TrainConfig) -> Iterator[Problem]:
     """What decides when to stop must be a metric that evaluation gives, and be able to get better."""
-    train, path = run.train_config, "train_config.early_stopping"
-    section = None if train is None else train.early_stopping
-    if train is None or section is None:
+    section, path = train.early_stopping, "train_config.early_stopping"
+    if section is None:
         return
-    metric, known = section.metric, [] if run.model is None else run.model.result_names()
-    if known and metric not in known:
-        yield Problem(f"{path}.metric", _not_given(metric, known))
-    if _has_no_direction(metric, run.model):
-        yield Problem(f"{path}.metric", NO_DIRECTION)
-    elif "mode" in section.model_fields_set:
-        problem = _wrong_direction(metric, section.mode is MetricMode.max, run.model)
-        if problem is not None:
-            yield Problem(f"{path}.mode", f"is {section.mode}, but {problem}")
+    metric, mode = section.metric, section.mode if "mode" in section.model_fields_set else None
+    yield from _of_watched(run, metric, f"{path}.metric", mode, f"{path}.mode")
     if section.min_delta >= 1 and not _is_custom(metric, run.model) and best_value(metric) is Best.max:
         message = f"is {section.min_delta}, but {metric} is between 0 and 1 and never gets so much better"
         yield Problem(f"{path}.min_delta", message)
-    yield from _evaluations(run, train, path)
+    yield from _of_evaluations(run, train, path)
 
 
-def _evaluations(run: RunConfig, train: TrainConfig, path: str) -> Iterator[Problem]:
+def _of_evaluations(run: RunConfig, train: TrainConfig, path: str) -> Iterator[Problem]:
     """What learns from evaluations at `path` needs some before the end."""
     if not run.eval_input_path:
         yield Problem(path, "needs eval_input_path: without it nothing is evaluated")
@@ -198,30 +178,16 @@ def _evaluations(run: RunConfig, train: TrainConfig, path: str) -> Iterator[Prob
         yield Problem(path, message)
 
 
-def _best_metric(run: RunConfig) -> Iterator[Problem]:
+def _of_best_metric(run: RunConfig) -> Iterator[Problem]:
     """A metric that picks the best checkpoint, where one is asked for, must be one that evaluation gives."""
     if run.model is None:
         return
-    path, export, known = "export_config.best_exporter_metric", run.export_config, run.model.result_names()
-    metric, larger = export.best_exporter_metric, export.metric_larger_is_better
-    if _asks_for_best(run) and metric not in known:
-        yield Problem(path, _not_given(metric, known))
-    if _asks_for_best(run) and _has_no_direction(metric, run.model):
-        yield Problem(path, NO_DIRECTION)
-    elif "metric_larger_is_better" in export.model_fields_set:
-        problem = _wrong_direction(metric, larger, run.model)
-        if problem is not None:
-            yield Problem("export_config.metric_larger_is_better", f"is {str(larger).lower()}, but {problem}")
-
-
-def _warn_of_no_best(run: RunConfig) -> None:
-    """Towers never give the metric that is taken where none is named."""
-    if run.model is None or not run.eval_input_path or not run.model.task_towers or _asks_for_best(run):
-        return
-    metric, known = run.export_config.best_exporter_metric, run.model.result_names()
-    if metric not in known:
-        default = f"export_config.best_exporter_metric is {metric} where it is not written"
-        logger.warning("no checkpoint will be the best: %s, and %s", default, _not_given(metric, known))
+    export, known = run.export_config, run.model.result_names()
+    written = "metric_larger_is_better" in export.model_fields_set
+    if _asks_for_best(run) or (written and export.best_exporter_metric in known):
+        larger = export.metric_larger_is_better if written else None
+        key, direction = "export_config.best_exporter_metric", "export_config.metric_larger_is_better"
+        yield from _of_watched(run, export.best_exporter_metric, key, larger, direction)
 
 
 def _asks_for_best(run: RunConfig) -> bool:
@@ -229,25 +195,32 @@ def _asks_for_best(run: RunConfig) -> bool:
     return export.exporter_type == "best" or "best_exporter_metric" in export.model_fields_set
 
 
+def _of_watched(
+    run: RunConfig,
+    metric: str,
+    key: str,
+    direction: MetricMode | bool | None,
+    direction_key: str,
+    cure: str = "",
+) -> Iterator[Problem]:
+    """A metric that decides something is one that evaluation gives, and better in the written direction, if any is."""
+    known, losses = ([], []) if run.model is None else (run.model.result_names(), run.model.loss_names())
+    is_custom = _is_custom(metric, run.model)
+    best = None if is_custom else best_value(metric)
+    if known and metric not in known:
+        yield Problem(key, _not_given(metric, known))
+    elif best is Best.one:
+        yield Problem(key, NO_DIRECTION)
+    elif direction is not None and not is_custom:
+        larger, shown = direction in (MetricMode.max, True), str(direction).lower()
+        if larger and smaller_is_better(metric, losses):
+            yield Problem(direction_key, f"is {shown}, but less {metric} is better{cure}")
+        elif not larger and metric not in losses and best is Best.max:
+            yield Problem(direction_key, f"is {shown}, but more {metric} is better{cure}")
+
+
 def _is_custom(metric: str, model: ModelConfig | None) -> bool:
     return model is not None and metric in model.custom_metric_names()
-
-
-def _has_no_direction(metric: str, model: ModelConfig | None) -> bool:
-    """Whether neither more nor less of it is better."""
-    return not _is_custom(metric, model) and best_value(metric) is Best.one
-
-
-def _wrong_direction(metric: str, larger: bool, model: ModelConfig | None) -> str | None:
-    """What a name says against this direction; None where it says nothing, as that of a custom metric."""
-    if _is_custom(metric, model):
-        return None
-    losses = [] if model is None else model.loss_names()
-    if larger and smaller_is_better(metric, losses):
-        return f"less {metric} is better"
-    if not larger and metric not in losses and best_value(metric) is Best.max:
-        return f"more {metric} is better"
-    return None
 
 
 def _not_given(name: str, known: list[str]) -> str:

@@ -1,29 +1,40 @@
-"""A trained model, brought back from the checkpoint that is meant."""
+"""From which checkpoint a command starts: a model to score with, a run that goes on, or one that is fine-tuned."""
 
-from dataclasses import dataclass
+import logging
 from pathlib import Path
 
-from penstock.checkpoint import Checkpoint, CheckpointStore
+import torch
+import yaml
+
+from penstock.checkpoint import Checkpoint, CheckpointStore, Difference
 from penstock.checkpoint.manifest import MANIFEST_NAME
-from penstock.config.errors import CheckpointError
+from penstock.checkpoint.storage import describe
+from penstock.config.difference import changed_settings, flattened
+from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.nearest import hint
-from penstock.data.memory_plan import share_model
-from penstock.distributed.state import load_averages
+from penstock.config.write import dump_yaml
+from penstock.data.memory_plan import StageShares, share_model
+from penstock.distributed.state import load_averages, load_model_state, model_state
 from penstock.export.sections import ExportConfig
-from penstock.run.build import ShardedModel, shard_model, unallocated_model, used_features
-from penstock.run.feature_meaning import require_same_meaning
-from penstock.run.plan import model_bytes, step_bytes
-from penstock.run.requirements import scores_by_averages
+from penstock.run.build import ShardedModel, make_model, shard_model, used_features
+from penstock.run.data import resumed_state
+from penstock.run.feature_meaning import require_same_meaning, warn_of_other_meaning
+from penstock.run.requirements import scores_by_averages, train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.run_file import load_run
 from penstock.run.session import Session
+from penstock.run.training import Training, model_bytes, step_bytes
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import limit_of
 from penstock.training.best import BestMetric, marked_step, require_best_step
-from penstock.training.checkpoints import load_whole_model
+from penstock.training.checkpoints import RunCheckpoints, load_whole_model
 from penstock.training.model_dir import ModelDir
 
+logger = logging.getLogger(__name__)
+
+KEY = "train_config.fine_tune_ckpt_param_map"
 WORDS = ("latest", "best")
+_MODEL = "model."
 FORMS = "a checkpoint (RUN/checkpoints/step-100), a run (RUN), or the best of a run (RUN/best)"
 
 
@@ -58,14 +69,19 @@ def checkpoint_at(path: Path, key: str) -> Checkpoint:
         export = load_run(folder.run_file).export_config if word == "best" else ExportConfig()
         return checkpoint_of_run(folder, word, export)
     if path.name.startswith("step-") or (path / MANIFEST_NAME).exists():
-        _require_known_step(path, key)
-        return CheckpointStore(path.parent).open(path)
-    raise CheckpointError(f"{key}: {_why_not(path)}; give {FORMS}")
-
-
-def means_a_checkpoint(path: Path) -> bool:
-    """Whether something is there, or a word behind the folder of a run asks for it."""
-    return path.exists() or _run_and_word(path)[0] is not None
+        store = CheckpointStore(path.parent)
+        steps = [f"step-{step}" for step in store.all_steps()]
+        if not path.exists() and steps:
+            raise CheckpointError(f"{key}: '{path.parent}' has no '{path.name}'; {hint(path.name, steps)}")
+        return store.open(path)
+    problem = f"there is no '{path}'"
+    if path.is_dir():
+        problem = f"'{path}' has neither a {MANIFEST_NAME} nor a folder checkpoints"
+    elif path.exists():
+        problem = f"'{path}' is a file"
+    elif str(path) in WORDS:
+        problem = f"'{path}' does not say of which run"
+    raise CheckpointError(f"{key}: {problem}; give {FORMS}")
 
 
 def _run_and_word(path: Path) -> tuple[ModelDir | None, str | None]:
@@ -77,56 +93,30 @@ def _run_and_word(path: Path) -> tuple[ModelDir | None, str | None]:
     return (folder, word) if folder.checkpoints.is_dir() else (None, None)
 
 
-def _require_known_step(path: Path, key: str) -> None:
-    steps = [f"step-{step}" for step in CheckpointStore(path.parent).all_steps()]
-    if not path.exists() and steps:
-        raise CheckpointError(f"{key}: '{path.parent}' has no '{path.name}'; {hint(path.name, steps)}")
-
-
-def _why_not(path: Path) -> str:
-    if path.is_dir():
-        return f"'{path}' has neither a {MANIFEST_NAME} nor a folder checkpoints"
-    if path.exists():
-        return f"'{path}' is a file"
-    if str(path) in WORDS:
-        return f"'{path}' does not say of which run"
-    return f"there is no '{path}'"
-
-
-@dataclass(frozen=True, slots=True)
-class Scoring:
-    """A model with the parameters of a checkpoint, and the budget it was counted in."""
-
-    sharded: ShardedModel
-    checkpoint: Checkpoint
-    budget: MemoryBudget
-
-
-def open_scoring(run: RunConfig, which: str | None, session: Session, batch_size: int) -> Scoring:
-    """Load a checkpoint into a model without optimizers."""
+def open_scoring(
+    run: RunConfig, which: str | None, session: Session, batch_size: int
+) -> tuple[ShardedModel, Checkpoint, MemoryBudget]:
+    """A model with the parameters of a checkpoint and without optimizers, and the budget it was counted in."""
     monitor = session.monitor
     with monitor.stage("build"):
         checkpoint = find_checkpoint(run, which)
         require_same_meaning(checkpoint, run)
-        model = unallocated_model(run, used_features(run))
+        model = make_model(run, used_features(run), "meta")
         budget = MemoryBudget(limit_of(run.memory))
         share_model(budget, monitor.sample(), model_bytes(model, None), step_bytes(model, batch_size))
         sharded = shard_model(model, None, session.world)
         load_whole_model(checkpoint, sharded.module)
         if scores_by_averages(run):
             load_averages(checkpoint, sharded.module)
-    return Scoring(sharded, checkpoint, budget)
+    return sharded, checkpoint, budget
 
 
 def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
-    """The latest checkpoint, the best, or the one that a path means; every byte of it is checked.
-
-    Where nothing is said: the one that the run ended with, which early stopping may have gone back to.
-    """
+    """The latest checkpoint, the best, or the one that a path means; every byte of it is checked."""
     folder = ModelDir.of(run.model_dir)
     if which is None or which in WORDS:
         return checkpoint_of_run(folder, which, run.export_config)
-    if means_a_checkpoint(Path(which)):
+    if Path(which).exists() or _run_and_word(Path(which))[0] is not None:
         return checkpoint_at(Path(which), "--checkpoint_path")
     folder.require_checkpoints()
     store = CheckpointStore(folder.checkpoints)
@@ -136,3 +126,167 @@ def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
             f"--checkpoint_path: there is no checkpoint '{which}'; {hint(which, [*WORDS, *known])}"
         )
     return store.open(known[which])
+
+
+def continue_run(
+    run: RunConfig,
+    training: Training,
+    checkpoints: RunCheckpoints,
+    folder: ModelDir,
+    *,
+    restore_optimizer: bool = True,
+    new_data: bool = False,
+) -> None:
+    """Go on from the newest whole checkpoint; without one, start at step 0 and say so.
+
+    With `new_data` everything comes back but the position in the data, and what early stopping saw: these are begun,
+    and num_steps and num_epochs count from there.
+    """
+    checkpoint = checkpoints.store.latest()
+    if checkpoint is None:
+        logger.warning("no whole checkpoint in %s; starting at step 0", folder.checkpoints)
+        return
+    require_same_meaning(checkpoint, run)
+    if not new_data:
+        _require_same_shuffle(checkpoint, run, training.num_shuffle_rows)
+    # Rates that were learned belong to the optimizers; evaluations on other data do not count for these.
+    without = {*(() if restore_optimizer else ("rates",)), *(("early_stopping",) if new_data else ())}
+    checkpoints.restore(checkpoint, training.progress, optimizer=restore_optimizer, without=without)
+    if new_data:
+        _warn_of_old_data(checkpoint, run, training)
+        training.progress.move_to_new_data()
+        training.batches.set_epoch(training.progress.epoch)
+    else:
+        states, shares = checkpoint.documents["position"], StageShares.of(training.budget)
+        training.batches.load_state_dict(resumed_state(states, training.source, shares, training.shard))
+    for journal in (folder.log, folder.evaluations):
+        journal.cut_back(checkpoint.step)
+    checkpoints.remove_stale()
+    logger.info("continuing from %s", checkpoint.path)
+    _report_other_settings(checkpoint, run, folder, new_data)
+
+
+def fine_tune(run: RunConfig, training: Training) -> None:
+    """Start from another run's model, where the run file names one, at step 0; what only one of them has is listed."""
+    train = train_section(run)
+    if not train.fine_tune_checkpoint:
+        return
+    checkpoint = checkpoint_at(Path(train.fine_tune_checkpoint), "train_config.fine_tune_checkpoint")
+    logger.info("fine-tuning from %s", checkpoint.path)
+    warn_of_other_meaning(checkpoint, run)
+    difference = load_renamed(checkpoint, training.sharded.module, train.fine_tune_ckpt_param_map)
+    if difference:
+        logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
+
+
+def saved_shuffle_rows(folder: ModelDir) -> int | None:
+    """How many rows the shuffle buffer of a run has, 0 without shuffling; None before its first checkpoint.
+
+    The number is decided once in the life of a run; a run that continues takes it from here.
+    """
+    document = CheckpointStore(folder.checkpoints).latest_document("shuffle")
+    return None if document is None else int(document["num_rows"])
+
+
+def _require_same_shuffle(checkpoint: Checkpoint, run: RunConfig, num_rows: int) -> None:
+    """The order of rows depends on the buffer's rows, so that another number could not continue it."""
+    saved = checkpoint.documents["shuffle"]["num_rows"]
+    if bool(saved) != run.data_config.shuffle:
+        was, setting = ("with", "true") if saved else ("without", "false")
+        raise CheckpointError(
+            f"{checkpoint.path}: was trained {was} shuffling, which cannot change on the way; "
+            f"set data_config.shuffle: {setting}"
+        )
+    if saved != num_rows:
+        raise CheckpointError(
+            f"{checkpoint.path}: was shuffled with a buffer of {saved:,} rows, this run with {num_rows:,}"
+        )
+
+
+def _warn_of_old_data(checkpoint: Checkpoint, run: RunConfig, training: Training) -> None:
+    """Say so when these are the files of before: perhaps the run was only to go on, or others were meant."""
+    saved, present = checkpoint.documents["position"][0], training.batches.state_dict()
+    if saved["order"]["files"] != [list(file) for file in present["order"]["files"]]:
+        return
+    case = "the files are those of before, which were read to their end; they are trained again"
+    if 0 < training.progress.epoch_steps != training.source.num_batches(run.data_config):
+        case = (
+            "the run stopped in the middle of these files, which are now read from their first row again; "
+            "--continue_train would go on where it stopped"
+        )
+    logger.warning("--new_data: %s", case)
+
+
+def _report_other_settings(checkpoint: Checkpoint, run: RunConfig, folder: ModelDir, new_data: bool) -> None:
+    """Say what is set otherwise than in the run before, and that a model to start from comes too late.
+
+    One that the run was begun with is no mistake: the same command starts a run and goes on with it.
+    """
+    before, now = folder.written_config(), yaml.safe_load(dump_yaml(run))
+    changed = changed_settings(before, now, new_data)
+    if changed is not None:
+        logger.info("continuing with %s", changed)
+    start = train_section(run).fine_tune_checkpoint
+    if start and start != dict(flattened(before)).get("train_config.fine_tune_checkpoint"):
+        logger.warning(
+            "--fine_tune_checkpoint: '%s' is not taken, since the run goes on from %s; "
+            "to start from it, choose another --model_dir",
+            start,
+            checkpoint.path,
+        )
+
+
+def load_renamed(checkpoint: Checkpoint, model: torch.nn.Module, map_file: str | None) -> Difference:
+    """Bring a model to the parameters of a checkpoint, each from the one that the file names, else from its own name.
+
+    Gives what only one side has. Another shape is an error that names both.
+    """
+    if not map_file:
+        return load_model_state(checkpoint, model)
+    state = model_state(model)
+    stored = {name for name in checkpoint.names if name.startswith(_MODEL)}
+    old_of = read_param_map(Path(map_file), list(state), sorted(stored))
+    shapes = describe({name: state[name] for name in old_of})
+    for name, old in old_of.items():
+        own, other = tuple(shapes[name].shape), tuple(checkpoint.tensors[old].shape)
+        if own != other:
+            raise CheckpointError(
+                f"{checkpoint.path}: '{name}' is {list(own)} but '{old}', which it is to start from, is {list(other)}"
+            )
+    source_of = {name: old_of.get(name, name) for name in state}
+    left = dict(source_of)
+    while left:  # one old parameter may start several new ones, each in a pass of its own
+        by_old = {old: name for name, old in left.items()}
+        checkpoint.load_tensors({old: state[name] for old, name in by_old.items()}, strict=False)
+        for name in by_old.values():
+            del left[name]
+    missing = tuple(sorted(name for name, old in source_of.items() if old not in stored))
+    return Difference(missing=missing, extra=tuple(sorted(stored - set(source_of.values()))))
+
+
+def read_param_map(path: Path, current: list[str], old: list[str]) -> dict[str, str]:
+    """The lines `current old` of a file; empty ones and those that begin with # are passed over.
+
+    Names are those of `penstock inspect CHECKPOINT`; the `model.` they all begin with may be left out.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError.at(KEY, f"'{path}' cannot be read ({error})") from None
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 2:
+            raise ConfigError.at(KEY, f"{path}, line {number}: has {len(words)} words; write 'current old'")
+        names = []
+        for word, known, side in zip(words, (current, old), ("model", "checkpoint"), strict=True):
+            if word not in known and _MODEL + word not in known:
+                problem = f"the {side} has no parameter '{word}'; {hint(_MODEL + word, known)}"
+                raise ConfigError.at(KEY, f"{path}, line {number}: {problem}")
+            names.append(word if word in known else _MODEL + word)
+        if names[0] in found:
+            raise ConfigError.at(KEY, f"{path}, line {number}: '{words[0]}' is there already")
+        found[names[0]] = names[1]
+    return found

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.config.check import Notices
 from penstock.config.errors import ConfigError
 from penstock.config.load import load_section
 from penstock.config.write import dump_text
@@ -32,20 +31,37 @@ def load_run(path: str | Path, edits: Edits | None = None) -> RunConfig:
         )
     texts = [edits] if isinstance(edits, str) else edits or ()
     given = [*texts.items()] if isinstance(texts, Mapping) else [*texts]
-    return load_section(RunConfig, Path(path), edits=[*environment_edits(), *given]).section
+    return load_section(RunConfig, Path(path), edits=[*_environment_edits(), *given]).section
 
 
-def load_run_with_notices(
-    path: Path, paths: Mapping[str, str], sets: Sequence[str], edit_json: str | None, strict: bool
-) -> tuple[RunConfig, Notices]:
-    """A run file as the command line wants it: options that are paths first, then edits in the order given."""
-    edits: list[str | tuple[str, Any]] = [*environment_edits(), *paths.items()]
-    edits += [*sets, *read_edit_json(edit_json)]
+def load_run_of_command(
+    path: Path,
+    options: Mapping[str, str | None],
+    sets: Sequence[str] | None = None,
+    edit_json: str | None = None,
+    strict: bool = False,
+) -> RunConfig:
+    """A run file as the command line wants it: options that are keys first, then edits in the order given.
+
+    Keys that are old or have no effect are warned of.
+    """
+    given = [(key, value) for key, value in options.items() if value is not None]
+    edits: list[str | tuple[str, Any]] = [*_environment_edits(), *given, *(sets or ())]
+    if edit_json is not None:
+        try:
+            found = json.loads(edit_json)
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"--edit_config_json: is not JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise ConfigError("--edit_config_json: expected one JSON object of path: value")
+        edits += found.items()
     loaded = load_section(RunConfig, path, edits=edits, strict=strict)
-    return loaded.section, loaded.notices
+    for line in loaded.notices.lines():
+        logger.warning("%s", line)
+    return loaded.section
 
 
-def environment_edits() -> list[tuple[str, Any]]:
+def _environment_edits() -> list[tuple[str, Any]]:
     """What the environment says in an old way, as edits, with a warning that names the key."""
     tile = tile_from_environment()
     if tile is None:
@@ -54,27 +70,7 @@ def environment_edits() -> list[tuple[str, Any]]:
     return [("data_config.input_tile", tile)]
 
 
-def read_edit_json(text: str | None) -> list[tuple[str, Any]]:
-    if text is None:
-        return []
-    try:
-        edits = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"--edit_config_json: is not JSON: {error}") from error
-    if not isinstance(edits, dict):
-        raise ConfigError("--edit_config_json: expected one JSON object of path: value")
-    return list(edits.items())
-
-
-def tell(found: Notices) -> None:
-    """Say once which keys are old and which have no effect."""
-    for line in found.lines():
-        logger.warning("%s", line)
-
-
-def write_text_config(run: RunConfig) -> Path:
+def write_text_config(run: RunConfig) -> None:
     """The final config of a run as protobuf text, beside its run.yaml."""
     folder = ModelDir.of(run.model_dir)
-    path = folder.path / "run.config"
-    folder.write_text(path, dump_text(run))
-    return path
+    folder.write_text(folder.path / "run.config", dump_text(run))

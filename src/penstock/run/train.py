@@ -5,28 +5,28 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.write import dump_yaml
 from penstock.observe.advice import Advice, DataPathFacts, advise
-from penstock.observe.advice import as_record as advice_record
 from penstock.observe.data_profile import profile_data
-from penstock.observe.log import MachineUse, RunLog, Traces
-from penstock.observe.memory_use import StageUse, as_record, measured_use
+from penstock.observe.log import MachineUse, RunLog
+from penstock.observe.memory_use import StageUse, largest, measured_use
+from penstock.observe.profiler import Profiling
 from penstock.observe.report.page import try_to_write_report
-from penstock.readers.survey import dataset_type_of
+from penstock.observe.tensorboard import TensorBoard
+from penstock.readers.scan import dataset_type_of
 from penstock.run.data import batch_rows
 from penstock.run.evaluate import training_evaluator
 from penstock.run.feature_meaning import DOCUMENT, feature_meaning
-from penstock.run.plan import plan_training, with_joined_batches
 from penstock.run.requirements import require_for_training, train_section
-from penstock.run.restore import best_metric
-from penstock.run.resume import continue_run, fine_tune, saved_shuffle_rows
+from penstock.run.restore import best_metric, continue_run, fine_tune, saved_shuffle_rows
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
-from penstock.run.training import Training, build_training
+from penstock.run.training import Training, build_training, plan_training, with_joined_batches
 from penstock.runtime.interrupts import StopRequest, stop_on_signal
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.world import available_cores
@@ -37,7 +37,7 @@ from penstock.training.checkpoints import RunCheckpoints
 from penstock.training.events import Ended, Event, Listener, Started
 from penstock.training.failures import Failures
 from penstock.training.model_dir import ModelDir
-from penstock.training.pipeline import PlainPipeline, Stopwatch
+from penstock.training.step import Pipeline, Stopwatch
 from penstock.training.trainer import Trainer
 
 
@@ -55,47 +55,33 @@ class TrainResult:
     losses: Mapping[str, float]
     evaluated_step: int | None
     """The step of which metrics and losses speak; None where nothing was evaluated."""
-
     memory: MemoryReport
     stages: Sequence[StageUse]
     """What each stage was to hold, and what it held."""
-
     num_bad_rows: int = 0
     """Rows of the training data that cannot be used and were left out."""
-
     bad_rows: Path | None = None
     """Where they are, with the reasons."""
-
     shuffle: Mapping[str, float] | None = None
-    """How well the rows were mixed (batching.quality); None without shuffling."""
-
+    """How well the rows were mixed (data.quality); None without shuffling."""
     exit_code: int = 0
     """Not 0 when a signal ended the run before its end; it is saved all the same."""
-
     trained_rows: int = 0
     """Rows of this call alone; `rows` counts those before a resume too."""
-
     best_step: int | None = None
     """The saved step with the best value of export_config.best_exporter_metric."""
-
     skipped_batches: int = 0
     """Batches that were passed over because their loss was not finite; they are no steps."""
-
     overflowed_batches: int = 0
     """Batches that were passed over because a gradient was too large for FP16; they are no steps either."""
-
     stopped_because: str | None = None
     """Why the run ended before its time, by early stopping or by a callback."""
-
     restored_step: int | None = None
     """The best step, where a run with early stopping went back to it; `checkpoint` is the one of this step."""
-
     advice: str | None = None
     """What the step advisor would change, where the model waited for its data."""
-
     remarks: Mapping[str, str] = field(default_factory=dict)
     """By metric: why it is undefined, how many rows it is without, how many groups it is over."""
-
     report: Path | None = None
     """The page that explains the run; None where it could not be written."""
 
@@ -145,29 +131,20 @@ def train(
             if checkpoints.saved_step is None:
                 fine_tune(run, training)
             evaluator = training_evaluator(run, training, session)
-        progress = training.progress
-        log = RunLog(
-            folder.log,
-            progress,
-            training.rates,
-            training.train_metrics,
-            monitor,
-            total_steps=training.total_steps,
-            plain=plain,
-        )
-        traces = Traces(folder.path, train_section(run), progress, training.sharded.named_parameters, log)
-        is_new = checkpoints.saved_step is None
-        header = header_writer(run, training, folder, log, profile, is_new, command_began_at)
-        trainer = build_trainer(run, training, session, checkpoints, folder, listener, stop)
-        trainer.evaluate_model, trainer.listeners = evaluator, [header, log, traces, listener]
+        is_new, progress, metrics = checkpoints.saved_step is None, training.progress, training.train_metrics
+        total = training.total_steps
+        log = RunLog(folder.log, progress, training.rates, metrics, monitor, total_steps=total, plain=plain)
+        header = partial(write_header, run, training, folder, log, profile, is_new, command_began_at)
         began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
-        with log, traces, monitor.stage("train"):
-            ended = trainer.run()
-            advice = None
+        with ExitStack() as watching, monitor.stage("train"):
+            trainer = build_trainer(
+                run, training, session, checkpoints, folder, listener, stop, log, watching
+            )
+            trainer.evaluate_model, trainer.listeners = evaluator, [header, *trainer.listeners]
+            ended, advice = trainer.run(), None
             if not ended.is_repeated:
-                num_steps = progress.step - steps_before
-                facts = facts_of(run, training, num_steps, trainer.pipeline.stopwatch, monitor.report)
-                advice = advise(facts)
+                num_steps, stopwatch = progress.step - steps_before, trainer.pipeline.stopwatch
+                advice = advise(measured_facts(run, training, num_steps, stopwatch, monitor.report))
                 because = "a signal; --continue_train goes on" if stop else ended.stopped_because
                 write_end(log, training, ended, because, advice, monitor.report, model_bytes)
         if session.exceeds_limit():
@@ -233,29 +210,42 @@ def build_trainer(
     folder: ModelDir,
     callbacks: Callbacks,
     stop: StopRequest,
+    log: RunLog,
+    stack: ExitStack,
 ) -> Trainer:
-    """A trainer that nobody listens to yet."""
-    monitor, machine = session.monitor, MachineUse()
+    """A trainer with those who listen; `stack` closes them."""
+    monitor, machine, train, progress = session.monitor, MachineUse(), train_section(run), training.progress
+    listeners: list[Listener] = [stack.enter_context(log)]
+    if train.use_tensorboard:
+        parameters, next_step = training.sharded.named_parameters, progress.step + 1 if progress.step else 0
+        listeners.append(stack.enter_context(TensorBoard(folder.path, train, parameters, next_step)))
+    if train.is_profiling:
+
+        def on_trace(operators: Sequence[dict[str, Any]], path: Path) -> None:
+            log.write("profile", progress.step, operators=operators, trace=path.name)
+
+        listeners.append(stack.enter_context(Profiling(folder.path, on_trace)))
     limits = (run.data_config.batch_cost_size, monitor, training.sharded.device)
     return Trainer(
-        pipeline=PlainPipeline(training.step, training.progress),
+        pipeline=Pipeline(training.step, training.progress),
         batches=training.batches,
-        progress=training.progress,
+        progress=progress,
         timetable=training.timetable,
         rates=training.rates,
         metrics=training.train_metrics,
         checkpoints=checkpoints,
         folder=folder,
-        failures=Failures(folder.path, train_section(run), *limits, training.scaling),
+        failures=Failures(folder.path, train, *limits, training.scaling),
         monitor=monitor,
         callbacks=callbacks,
+        listeners=[*listeners, callbacks],
         early_stop=training.early_stop,
         measured=lambda: {"memory_bytes": monitor.last_bytes, **machine.since_last()},
         interrupted=lambda: bool(stop) or session.exceeds_limit(),
     )
 
 
-def header_writer(
+def write_header(
     run: RunConfig,
     training: Training,
     folder: ModelDir,
@@ -263,31 +253,28 @@ def header_writer(
     profile: Mapping[str, Any] | None,
     is_new: bool,
     command_began_at: float,
-) -> Listener:
-    """Puts on disk what the run is: its final config, versions, data, and the plan of its memory."""
-
-    def write(event: Event) -> None:
-        if not isinstance(event, Started):
-            return
-        folder.path.mkdir(parents=True, exist_ok=True)
-        if is_new:
-            folder.forget_records()
-        (folder.path / MARK).unlink(missing_ok=True)
-        folder.write_text(folder.run_file, dump_yaml(run))
-        folder.write_version(training.source.fingerprint())
-        if profile is not None:
-            folder.write_text(folder.data_profile, json.dumps(profile, indent=1, default=str) + "\n")
-        budget = training.budget
-        log.write(
-            "start",
-            event.step,
-            seconds_to_first_step=round(time.perf_counter() - command_began_at, 3),
-            limit_bytes=budget.limit_bytes,
-            planned_bytes={share.name: share.limit_bytes for share in budget.shares.values()},
-            shuffle_rows=training.num_shuffle_rows,
-        )
-
-    return write
+    event: Event,
+) -> None:
+    """Once the run has started, write what it is: its final config, versions, data, and the plan of its memory."""
+    if not isinstance(event, Started):
+        return
+    folder.path.mkdir(parents=True, exist_ok=True)
+    if is_new:
+        folder.forget_records()
+    (folder.path / MARK).unlink(missing_ok=True)
+    folder.write_text(folder.run_file, dump_yaml(run))
+    folder.write_version(training.source.fingerprint())
+    if profile is not None:
+        folder.write_text(folder.data_profile, json.dumps(profile, indent=1, default=str) + "\n")
+    budget = training.budget
+    log.write(
+        "start",
+        event.step,
+        seconds_to_first_step=round(time.perf_counter() - command_began_at, 3),
+        limit_bytes=budget.limit_bytes,
+        planned_bytes={share.name: share.limit_bytes for share in budget.shares.values()},
+        shuffle_rows=training.num_shuffle_rows,
+    )
 
 
 def write_end(
@@ -301,6 +288,8 @@ def write_end(
 ) -> None:
     """The last line of the log."""
     progress, quality, quarantine = ended.progress, training.quality, training.source.quarantine
+    stages = measured_use(training.budget, report, model_bytes)
+    most = largest(stages)
     log.write(
         "end",
         progress.step,
@@ -312,17 +301,22 @@ def write_end(
         restored_step=ended.restored_step,
         shuffle=None if quality is None else quality.score(),
         left_out_rows=None if quarantine is None else len(quarantine),
-        advice=advice_record(advice),
+        advice=None if advice is None else advice.record(),
         memory={
             "peak_bytes": report.peak_bytes,
             "peak_stage": report.peak_stage,
             "by_stage": report.stage_peaks,
-            **as_record(measured_use(training.budget, report, model_bytes)),
+            "stages": {
+                stage.name: {"planned_bytes": stage.planned_bytes, "measured_bytes": stage.measured_bytes}
+                for stage in stages
+            },
+            "largest_stage": None if most is None else most.name,
+            "lower": None if most is None else most.setting,
         },
     )
 
 
-def facts_of(
+def measured_facts(
     run: RunConfig, training: Training, num_steps: int, stopwatch: Stopwatch, report: MemoryReport
 ) -> DataPathFacts:
     """What the advisor has to know."""
@@ -335,10 +329,10 @@ def facts_of(
         parsing_seconds=loader.spent.function,
         computing_seconds=stopwatch.working,
         batch_rows=rows,
-        batch_bytes=rows * training.source.survey.row_bytes,
+        batch_bytes=rows * training.source.scanned.row_bytes,
         num_workers=len(loader.worker_pids),
         num_cores=available_cores(),
         free_bytes=report.limit_bytes - report.peak_bytes,
         share_bytes={name: share.limit_bytes for name, share in training.budget.shares.items()},
-        dataset_type=dataset_type_of(run.data_config, training.source.survey.files),
+        dataset_type=dataset_type_of(run.data_config, training.source.scanned.files),
     )

@@ -35,7 +35,8 @@ class Share:
         if num_bytes > self.limit_bytes:
             raise BudgetExceeded(
                 f"{self.name} needs {format_size(num_bytes)} at once but may hold {format_size(self.limit_bytes)}; "
-                f"raise {self.setting}"
+                f"raise {self.setting}",
+                self.setting,
             )
         with self._changed:
             while self.held_bytes + num_bytes > self.limit_bytes:
@@ -57,19 +58,16 @@ class Share:
                 self._part_of._count(num_bytes)
 
     def release(self, num_bytes: int) -> None:
-        """Give bytes back."""
         with self._changed:
             self._count(-num_bytes)
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Let every waiting thread look again whether it should give up."""
         with self._changed:
             self._changed.notify_all()
 
     @contextmanager
     def lease(self, num_bytes: int) -> Iterator[None]:
-        """Hold bytes for the length of a `with` block."""
         self.acquire(num_bytes)
         try:
             yield
@@ -94,18 +92,14 @@ class MemoryBudget:
         if name in self.shares:
             raise ValueError(f"stage '{name}' has its share already")
         if num_bytes > self.unshared_bytes:
-            advice = (
-                "raise memory.limit"
-                if setting == "memory.limit"
-                else f"lower {setting}, or raise memory.limit"
-            )
+            advice = "" if setting == "memory.limit" else f"lower {setting}, or "
+            held = [f"{share.name} {format_size(share.limit_bytes)}" for share in self.shares.values()]
             raise BudgetExceeded(
                 f"{name} needs {format_size(num_bytes)} but only {format_size(max(0, self.unshared_bytes))} of "
-                f"{format_size(self.limit_bytes)} are left ({self._holders()}); {advice}"
+                f"{format_size(self.limit_bytes)} are left ({', '.join(held) or 'nobody holds any yet'}); "
+                f"{advice}raise memory.limit",
+                setting,
+                "memory.limit",
             )
         self.shares[name] = Share(name, num_bytes, setting)
         return self.shares[name]
-
-    def _holders(self) -> str:
-        held = [f"{share.name} {format_size(share.limit_bytes)}" for share in self.shares.values()]
-        return ", ".join(held) or "nobody holds any yet"

@@ -19,10 +19,8 @@ CHUNK_BYTES = MIB
 """Small enough that bytes are still in the processor's cache when they are used again after their checksum."""
 
 _POLYNOMIAL = 0xEDB88320
-_ONE = 1 << 31
-"""The polynomial 1: bits stand in reverse, the highest is the power 0."""
-_BYTE_SHIFT = 1 << 23
-"""The polynomial x^8: what a zero byte multiplies a checksum by."""
+# Bits stand in reverse, the highest is the power 0: the polynomials 1, and x^8, by which a zero byte multiplies.
+_ONE, _BYTE_SHIFT = 1 << 31, 1 << 23
 
 
 def joined_checksum(first: int, second: int, second_bytes: int) -> int:
@@ -59,7 +57,6 @@ def _product(one: int, other: int) -> int:
 
 
 def file_checksum(path: Path) -> int:
-    """CRC-32 of a file, read block by block."""
     crc = 0
     buffer = memoryview(bytearray(BLOCK_BYTES))
     with path.open("rb", buffering=0) as stream:

@@ -28,9 +28,7 @@ class Collectives(Protocol):
         """Send `parts[r]` to rank r; receive one part from each rank, in rank order."""
         ...
 
-    def barrier(self) -> None:
-        """Wait until every rank is here."""
-        ...
+    def barrier(self) -> None: ...
 
 
 class OneProcess:

@@ -72,7 +72,6 @@ def load_64(data: Any, at: Any) -> Any:
 
 @view_kernel
 def crc32c(data: Any, begin: Any, end: Any) -> Any:
-    """The crc32c of a part of an array of bytes."""
     state = _ALL_BITS
     at = begin
     while at + 8 <= end:

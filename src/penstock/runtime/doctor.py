@@ -1,8 +1,7 @@
 """`penstock doctor`: what does not fit together here, and the exact command that mends it.
 
-Facts about this installation and machine are gathered without judging; `diagnose` judges them. Facts can be passed
-in, so that every answer is tested without the machine that gives it. torch and its companions are asked in fresh
-processes: one that crashes while loading is a fact, not the end of the doctor.
+`gather_facts` looks at this installation and machine; `diagnose` judges facts, which can be passed in. torch and its
+companions are loaded in fresh processes: one that crashes is a fact, not the end of the doctor.
 """
 
 import os
@@ -14,40 +13,36 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from penstock.config.sizes import GIB, MIB, format_size
 from penstock.runtime.memory import memory_of_machine
 from penstock.runtime.world import installed_versions
 
-PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
-"""The versions that all of the torch stack has wheels for."""
-TORCH: Final = "2.13"
+# The versions that all of the torch stack has wheels for.
+PYTHONS = ((3, 11), (3, 12), (3, 13))
+TORCH = "2.13"
 """What Penstock is tested with."""
-FITTING: Final = {"2.13": "1.8", "2.14": "1.9"}
+FITTING = {"2.13": "1.8", "2.14": "1.9"}
 """Releases of torch, and the release of both fbgemm and torchrec that is built for each."""
-TORCHMETRICS: Final = "1.0.3"
+TORCHMETRICS = "1.0.3"
 """Newer ones break torchrec's own metrics."""
-PACKAGES: Final = ("torch", "torchrec", "fbgemm-gpu", "fbgemm-gpu-cpu", "torchmetrics")
-MODULES: Final = (
-    *("numpy", "pyarrow", "numba", "pydantic", "google.protobuf", "yaml", "psutil"),
+PACKAGES = ("torch", "torchrec", "fbgemm-gpu", "fbgemm-gpu-cpu", "torchmetrics")
+MODULES = (
+    *("numpy", "pyarrow", "numba", "pydantic", "yaml", "psutil"),
     *("torch", "fbgemm_gpu", "torchrec"),
 )
-MIN_MEMORY: Final = 1 * GIB
-MIN_SHARED_MEMORY: Final = 64 * MIB
-MIN_OPEN_FILES: Final = 1024
-MIN_DISK: Final = 2 * GIB
-
-BF16_CURE: Final = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+MIN_MEMORY, MIN_SHARED_MEMORY, MIN_DISK = 1 * GIB, 64 * MIB, 2 * GIB
+MIN_OPEN_FILES = 1024
+BF16_CURE = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
 """Keeps oneDNN from instructions that some processors announce and do not have."""
-BF16_STEP: Final = """
+# What training computes, large enough for the instructions that oneDNN has for large products.
+_BF16_STEP = """
 import torch
 layer, rows = torch.nn.Linear(64, 64), torch.randn(64, 64)
 with torch.autocast("cpu", torch.bfloat16):
     loss = layer(rows).sum()
 loss.backward()
 """
-"""What training computes, large enough for the instructions that oneDNN has for large products."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +90,21 @@ class Finding:
 
 def diagnose(facts: Facts | None = None) -> list[Finding]:
     """Every finding about `facts`, by default about this Python and this machine."""
-    known = gather_facts() if facts is None else facts
-    return [*_installation(known), *_loading(known), *_machine(known)]
+    facts = gather_facts() if facts is None else facts
+    return [*_installation(facts), *_loading(facts), *_machine(facts)]
 
 
 def _installation(facts: Facts) -> Iterator[Finding]:
     """Are Python, torch, fbgemm, torchrec and torchmetrics releases that go together?"""
+
+    def install(requirement: str, options: str = "") -> str:
+        # Without dependencies: resolving those of torchrec would bring the CUDA build of fbgemm.
+        return f"{facts.python} -m pip install --no-deps {options}{requirement}"
+
+    def release(version: str) -> str:
+        """`2.13` of `2.13.0+cpu`: what has to agree."""
+        return ".".join(version.split(".")[:2])
+
     python = ".".join(map(str, facts.python_version))
     if facts.python_version[:2] in PYTHONS:
         yield Finding("python", python)
@@ -108,43 +112,43 @@ def _installation(facts: Facts) -> Iterator[Finding]:
         fix = "rm -rf .venv && make setup PYTHON=python3.11"
         yield Finding("python", f"is {python}; 3.11, 3.12 or 3.13 is needed", fix)
 
-    torch = facts.versions.get("torch")
+    versions, torch = facts.versions, facts.versions.get("torch", "")
     right, wrong = "fbgemm-gpu-cpu", "fbgemm-gpu"
     if facts.torch_is_cuda:
         right, wrong = wrong, right
-    family = FITTING.get(_release(torch or ""))
-    if torch is None or family is None:
+    family = FITTING.get(release(torch))
+    if family is None:
         # On Linux the plain name is a CUDA build; the suffix keeps pip from taking it.
-        is_cuda = facts.torch_is_cuda or "fbgemm-gpu" in facts.versions
+        is_cuda = facts.torch_is_cuda or "fbgemm-gpu" in versions
         suffix = "+cpu" if facts.platform == "linux" and not is_cuda else ""
         not_fitting = f"is {torch}; fbgemm and torchrec {FITTING[TORCH]} are built for {TORCH}"
-        message = "is not installed" if torch is None else not_fitting
-        yield Finding("torch", message, _install(facts, f"torch=={TORCH}.0{suffix}"))
+        yield Finding(
+            "torch", not_fitting if torch else "is not installed", install(f"torch=={TORCH}.0{suffix}")
+        )
     else:
-        yield Finding("torch", torch if _release(torch) == TORCH else f"{torch} (tested with {TORCH})")
+        yield Finding("torch", torch if release(torch) == TORCH else f"{torch} (tested with {TORCH})")
         for package in ("torchrec", right):
-            version = facts.versions.get(package)
-            fix = _install(facts, f"{package}=={family}.0")
+            version, fix = versions.get(package), install(f"{package}=={family}.0")
             if version is None:
                 yield Finding(package, "is not installed", fix)
-            elif _release(version) != family:
+            elif release(version) != family:
                 yield Finding(package, f"is {version}; torch {torch} goes with {package} {family}", fix)
             else:
                 yield Finding(package, version)
 
-    torchmetrics = facts.versions.get("torchmetrics")
+    torchmetrics = versions.get("torchmetrics")
     if torchmetrics == TORCHMETRICS:
         yield Finding("torchmetrics", torchmetrics)
     else:
         message = f"is {torchmetrics}" if torchmetrics else "is not installed"
-        fix = _install(facts, f"torchmetrics=={TORCHMETRICS}")
+        fix = install(f"torchmetrics=={TORCHMETRICS}")
         yield Finding("torchmetrics", f"{message}; torchrec works with {TORCHMETRICS} only", fix)
 
-    if wrong in facts.versions:
+    if wrong in versions:
         beside = f"is installed beside {right}; they overwrite each other"
-        problem = beside if right in facts.versions else "is of the other kind"
+        problem = beside if right in versions else "is of the other kind"
         kind = "CUDA" if facts.torch_is_cuda else "CPU"
-        reinstall = _install(facts, f"{right}=={family or FITTING[TORCH]}.0", "--force-reinstall")
+        reinstall = install(f"{right}=={family or FITTING[TORCH]}.0", "--force-reinstall ")
         fix = f"{facts.python} -m pip uninstall --yes fbgemm-gpu fbgemm-gpu-cpu && {reinstall}"
         yield Finding(wrong, f"{problem}, and torch is a {kind} build, which needs {right}", fix)
 
@@ -157,62 +161,43 @@ def _loading(facts: Facts) -> Iterator[Finding]:
         yield Finding("imports", f"all {len(MODULES)} load")
     if "torch" not in facts.versions or "torch" in facts.import_problems:
         return
-    failed = f"fails on this processor ({facts.bf16_problem})"
-    if not facts.bf16_problem:
-        yield Finding("BF16", "this processor computes it")
-    elif facts.bf16_is_cured:
-        cure = f"and does not with the environment variable {BF16_CURE}: set it for mixed_precision: BF16"
-        yield Finding("BF16", f"{failed}, {cure}")
-    else:
-        yield Finding("BF16", f"{failed}: leave mixed_precision: BF16 out")
+    message = "this processor computes it"
+    if facts.bf16_problem:
+        cure = ": leave mixed_precision: BF16 out"
+        if facts.bf16_is_cured:
+            cure = (
+                f", and does not with the environment variable {BF16_CURE}: set it for mixed_precision: BF16"
+            )
+        message = f"fails on this processor ({facts.bf16_problem}){cure}"
+    yield Finding("BF16", message)
 
 
 def _machine(facts: Facts) -> Iterator[Finding]:
     """Is there enough memory (torch and torchrec alone take about 370 MB), shared memory, open files and disk?"""
 
-    def enough(subject: str, found: str, is_enough: bool, needed: str, fix: str) -> Finding:
-        return Finding(subject, found) if is_enough else Finding(subject, f"{found}; {needed} needed", fix)
+    def enough(subject: str, found: str, num_bytes: int, min_bytes: int, fix: str) -> Finding:
+        if num_bytes >= min_bytes:
+            return Finding(subject, found)
+        return Finding(subject, f"{found}; at least {format_size(min_bytes)} is needed", fix)
 
-    yield enough(
-        "memory",
-        format_size(facts.memory_bytes),
-        facts.memory_bytes >= MIN_MEMORY,
-        f"at least {format_size(MIN_MEMORY)} is",
-        "docker run --memory=4g ..., or a machine with more",
-    )
-    if facts.shared_memory_bytes is None:
+    memory_fix = "docker run --memory=4g ..., or a machine with more"
+    yield enough("memory", format_size(facts.memory_bytes), facts.memory_bytes, MIN_MEMORY, memory_fix)
+    shared = facts.shared_memory_bytes
+    if shared is None:
         yield Finding("shared memory", "this system has no /dev/shm and needs none")
     else:
-        yield enough(
-            "shared memory",
-            f"/dev/shm has {format_size(facts.shared_memory_bytes)}",
-            facts.shared_memory_bytes >= MIN_SHARED_MEMORY,
-            f"at least {format_size(MIN_SHARED_MEMORY)} is",
-            "sudo mount -o remount,size=2G /dev/shm, or in a container: docker run --shm-size=2g ...",
+        fix = "sudo mount -o remount,size=2G /dev/shm, or in a container: docker run --shm-size=2g ..."
+        found = f"/dev/shm has {format_size(shared)}"
+        yield enough("shared memory", found, shared, MIN_SHARED_MEMORY, fix)
+    if facts.open_files >= MIN_OPEN_FILES:
+        yield Finding("open files", f"up to {facts.open_files}")
+    else:
+        yield Finding(
+            "open files", f"at most {facts.open_files}; {MIN_OPEN_FILES} are needed", "ulimit -n 65536"
         )
-    are_enough = facts.open_files >= MIN_OPEN_FILES
-    found = f"{'up to' if are_enough else 'at most'} {facts.open_files}"
-    yield enough("open files", found, are_enough, f"{MIN_OPEN_FILES} are", "ulimit -n 65536")
-    yield enough(
-        "disk",
-        f"{format_size(facts.disk_free_bytes)} free in {facts.folder}",
-        facts.disk_free_bytes >= MIN_DISK,
-        f"at least {format_size(MIN_DISK)} is",
-        f"du -xh --max-depth=2 {facts.folder} | sort -h | tail, and remove what is not needed",
-    )
-
-
-def _release(version: str) -> str:
-    """`2.13` of `2.13.0+cpu`: what has to agree."""
-    return ".".join(version.split(".")[:2])
-
-
-def _install(facts: Facts, requirement: str, *options: str) -> str:
-    """Without dependencies: resolving those of torchrec would bring the CUDA build of fbgemm."""
-    return " ".join([facts.python, "-m pip install --no-deps", *options, requirement])
-
-
-# --- Facts ---------------------------------------------------------------------------------------------------
+    found = f"{format_size(facts.disk_free_bytes)} free in {facts.folder}"
+    fix = f"du -xh --max-depth=2 {facts.folder} | sort -h | tail, and remove what is not needed"
+    yield enough("disk", found, facts.disk_free_bytes, MIN_DISK, fix)
 
 
 def gather_facts() -> Facts:
@@ -249,13 +234,9 @@ def try_bf16() -> tuple[str, bool]:
 
     Tried, not looked up: what a processor announces is not always what it can do.
     """
-    _, problem = run_python(BF16_STEP)
-    return problem, bool(problem) and not run_python(with_bf16_cure(BF16_STEP))[1]
-
-
-def with_bf16_cure(statement: str) -> str:
-    """The same statement, with the cure in its environment before anything is imported."""
-    return f"import os; os.environ.update([{BF16_CURE!r}.split('=')])\n{statement}"
+    _, problem = run_python(_BF16_STEP)
+    cured = f"import os; os.environ.update([{BF16_CURE!r}.split('=')])\n{_BF16_STEP}"
+    return problem, bool(problem) and not run_python(cured)[1]
 
 
 def run_python(statement: str, timeout_seconds: float = 120.0) -> tuple[str, str]:

@@ -48,14 +48,12 @@ def remove_partial(directory: Path) -> int:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a file and wait until it is on disk."""
     with path.open("wb") as stream:
         stream.write(content)
         flush_to_disk(stream)
 
 
 def flush_to_disk(stream: BinaryIO) -> None:
-    """Wait until everything written to `stream` is on disk."""
     stream.flush()
     os.fsync(stream.fileno())
 
@@ -117,6 +115,34 @@ def finite(value: Any) -> Any:
 
 
 @contextmanager
+def locked_folder(folder: Path, when_busy: str) -> Iterator[None]:
+    """Nobody else holds the folder until this process ends, however it ends; `when_busy` tells that somebody does."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(when_busy) from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def check_replaceable(out: Path, what: str, marker: str, overwrite: bool) -> None:
+    """Refuse an output folder whose content would be lost, unless `marker` is there, which tells that it is `what`."""
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out}: is a file; the output is a directory")
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not overwrite:
+        raise ConfigError(
+            f"{out}: is not empty; choose another directory, or replace {what} with --overwrite"
+        )
+    if not (out / marker).exists():
+        raise ConfigError(f"{out}: has no {marker}, so it is not {what} and is not overwritten")
+
+
+@contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
     """A hidden folder beside `out` to write to; it takes the place of `out` when all went well.
 
@@ -126,9 +152,9 @@ def whole_folder(out: Path) -> Iterator[Path]:
     staging, old = out.with_name(f".{out.name}.partial"), out.with_name(f".{out.name}.old")
     try:
         staging.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(staging, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends, however it ends
+        with locked_folder(
+            staging, f"{out}: another penstock is writing it; wait for it, or choose another folder"
+        ):
             for entry in staging.iterdir():
                 if entry.is_dir() and not entry.is_symlink():
                     shutil.rmtree(entry)
@@ -145,11 +171,5 @@ def whole_folder(out: Path) -> Iterator[Path]:
                 shutil.rmtree(old, ignore_errors=True)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
-        finally:
-            os.close(descriptor)
-    except BlockingIOError as error:
-        raise ConfigError(
-            f"{out}: another penstock is writing it; wait for it, or choose another folder"
-        ) from error
     except OSError as error:
         raise DataError(f"{out}: cannot be written ({error.strerror or error})") from error

@@ -13,8 +13,7 @@ from penstock.config.errors import PenstockError
 class StopRequest:
     """Whether somebody asked to stop, and by which signal."""
 
-    def __init__(self) -> None:
-        self.signal_number: int | None = None
+    signal_number: int | None = None
 
     def __bool__(self) -> bool:
         return self.signal_number is not None
@@ -26,8 +25,6 @@ class StopRequest:
 
 
 class Stopped(PenstockError):
-    """Work ended because somebody asked to stop."""
-
     def __init__(self, message: str, request: StopRequest) -> None:
         super().__init__(f"stopped: {message}")
         self.exit_code = request.exit_code

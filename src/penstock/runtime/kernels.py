@@ -48,10 +48,7 @@ def _compiled(function: Callable[..., Any], compiled: Any) -> Any:
 def _sources_digest(file: str, package: str) -> str:
     sources: set[str] = set()
     _collect_sources(file, package, sources)
-    digest = hashlib.sha256()
-    for source in sorted(sources):
-        digest.update(Path(source).read_bytes())
-    return digest.hexdigest()
+    return hashlib.sha256(b"".join(Path(source).read_bytes() for source in sorted(sources))).hexdigest()
 
 
 def _collect_sources(file: str, package: str, found: set[str]) -> None:

@@ -10,10 +10,9 @@ the peak was. Of the processes that it started only samples are known.
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import psutil
@@ -28,19 +27,14 @@ CGROUP_FILES = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 _START = "start"
-"""The stage before the first."""
 
 
 def memory_of_machine(cgroup_files: tuple[Path, ...] = CGROUP_FILES) -> int:
     """Bytes of the machine, or of the container when that has fewer."""
     total = int(psutil.virtual_memory().total)
     for file in cgroup_files:
-        try:
-            text = file.read_text().strip()
-        except OSError:
-            continue
-        if text.isdecimal():
-            total = min(total, int(text))
+        with suppress(OSError, ValueError):  # version 2 writes "max" where there is no limit
+            total = min(total, int(file.read_text()))
     return total
 
 
@@ -57,7 +51,6 @@ def default_limit() -> int:
 
 
 def limit_of(memory: "MemorySection") -> int:
-    """The memory limit of a run, in bytes."""
     return default_limit() if memory.limit is None else memory.limit
 
 
@@ -81,24 +74,16 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessBytes:
-    """Resident bytes of one process, by whether others may hold the same pages."""
-
-    private: int = 0
-    shared: int = 0
-
-
-def process_bytes(process: psutil.Process) -> ProcessBytes:
-    """Bytes of one process; all count as private where the kernel does not tell them apart."""
+def process_bytes(process: psutil.Process) -> tuple[int, int]:
+    """Private and shared bytes of one process; all count as private where the kernel does not tell them apart."""
     try:
         lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
         fields = (line.partition(":") for line in lines[1:])
         sizes = {name: int(rest.split()[0]) * 1024 for name, _, rest in fields}
         shared = sizes["Shared_Clean"] + sizes["Shared_Dirty"]
-        return ProcessBytes(sizes["Rss"] - shared, shared)
+        return sizes["Rss"] - shared, shared
     except (OSError, KeyError):
-        return ProcessBytes(_resident_bytes(process))
+        return _resident_bytes(process), 0
 
 
 def _resident_bytes(process: psutil.Process) -> int:
@@ -109,7 +94,6 @@ def _resident_bytes(process: psutil.Process) -> int:
 
 
 def tree_bytes(root: psutil.Process | None = None) -> int:
-    """Bytes of this process and all it started."""
     return sum(tree_parts(root or psutil.Process()))
 
 
@@ -119,9 +103,8 @@ def tree_parts(root: psutil.Process) -> tuple[int, int]:
     if len(processes) == 1:
         # Nothing to share with: a plain count is enough; telling pages apart takes milliseconds that grow with memory.
         return _resident_bytes(root), 0
-    own, *others = [process_bytes(process) for process in processes]
-    max_shared = max(part.shared for part in (own, *others))
-    return own.private + own.shared, sum(part.private for part in others) + max_shared - own.shared
+    private, shared = zip(*map(process_bytes, processes), strict=True)
+    return private[0] + shared[0], sum(private[1:]) + max(shared) - shared[0]
 
 
 def high_water_bytes() -> int:
@@ -149,11 +132,6 @@ class MemoryReport:
     def exceeded(self) -> bool:
         return self.peak_bytes > self.limit_bytes
 
-    def see(self, stage: str, num_bytes: int) -> None:
-        self.stage_peaks[stage] = max(num_bytes, self.stage_peaks.get(stage, 0))
-        if num_bytes > self.peak_bytes:
-            self.peak_bytes, self.peak_stage = num_bytes, stage
-
 
 class MemoryMonitor:
     """Samples the process tree after every stage, and every `interval_seconds` (None: not by the clock)."""
@@ -177,9 +155,7 @@ class MemoryMonitor:
             self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed.set()
         if self._interval_seconds is not None:
             self._thread.join()
@@ -187,31 +163,30 @@ class MemoryMonitor:
     def sample(self) -> int:
         """Measures now, and counts it for the stage that is running."""
         with self._lock:
+            report, stage = self.report, self._stage  # another stage may begin while this one is measured
             own_bytes, started_bytes = tree_parts(self._process)
             self.last_bytes = own_bytes + started_bytes
             before, self._high_water_bytes = self._high_water_bytes, high_water_bytes()
             if self._high_water_bytes > before:
                 own_bytes = max(own_bytes, self._high_water_bytes)
-            self.report.see(self._stage, own_bytes + started_bytes)
+            peak_bytes = own_bytes + started_bytes
+            report.stage_peaks[stage] = max(peak_bytes, report.stage_peaks.get(stage, 0))
+            if peak_bytes > report.peak_bytes:
+                report.peak_bytes, report.peak_stage = peak_bytes, stage
             new_bytes = started_bytes - self._started_before_bytes
-            self.report.started_peak_bytes = max(self.report.started_peak_bytes, new_bytes)
+            report.started_peak_bytes = max(report.started_peak_bytes, new_bytes)
             return self.last_bytes
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Counts what is sampled from here on for the stage `name`, until the next one begins."""
-        before = self._enter_stage(name)
+        self.sample()  # the last one of the stage before
+        before, self._stage = self._stage, name
         try:
             yield
         finally:
-            self._enter_stage(name if before == _START else before)
-
-    def _enter_stage(self, name: str) -> str:
-        """Ends the stage that is running with a last sample; gives its name."""
-        self.sample()
-        with self._lock:
-            before, self._stage = self._stage, name
-        return before
+            self.sample()
+            self._stage = name if before == _START else before
 
     def _watch(self) -> None:
         while not self._closed.wait(self._interval_seconds):
@@ -219,5 +194,4 @@ class MemoryMonitor:
 
 
 def stage_of(monitor: MemoryMonitor | None, name: str) -> AbstractContextManager[None]:
-    """Counts what is sampled inside the `with` block for a stage, where somebody measures at all."""
     return nullcontext() if monitor is None else monitor.stage(name)

@@ -1,7 +1,6 @@
 """How far a long piece of work is: a bar on a terminal, plain lines elsewhere, and nothing faster than one can read.
 
-`ProgressLogger` counts, knows the rate and the time left, and decides when a line is due; how it looks is up to its
-`Display`. It can be used alone:
+`ProgressLogger` counts, knows the rate and the time left, and decides when a line is due. It can be used alone:
 
     with ProgressLogger("upload", "file", total=len(files)) as progress:
         for file in files:
@@ -29,20 +28,12 @@ _TIME_LEFT = "left"
 class Display(Protocol):
     """Where progress is shown."""
 
-    @property
-    def stays(self) -> bool:
-        """Whether what was shown before is still there, so that a long piece of work should say less and less often."""
-        ...
+    stays: bool
+    """Whether what was shown before is still there, so that long work should show less and less often."""
 
     def show(self, done: int, total: int | None, fields: Fields) -> None: ...
-
-    def note(self, line: str) -> None:
-        """Show a line that stays."""
-        ...
-
-    def close(self) -> None:
-        """Leave the terminal as it should stay."""
-        ...
+    def note(self, line: str) -> None: ...
+    def close(self) -> None: ...
 
 
 class PlainLines:
@@ -73,17 +64,11 @@ class Bar:
     def __init__(self, title: str, unit: str, console: Console) -> None:
         self._title, self._unit = title, unit
         self._bar = BarColumn(bar_width=_BAR_CELLS)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            self._bar,
-            TextColumn("{task.fields[text]}"),
-            console=console,
-            transient=False,
-        )
+        columns = TextColumn("{task.description}"), self._bar, TextColumn("{task.fields[text]}")
+        self._progress = Progress(*columns, console=console, transient=False)
         self._task = self._progress.add_task(title, total=None, text="")
 
     def show(self, done: int, total: int | None, fields: Fields) -> None:
-        """Redraw; the first time, take the terminal."""
         self._progress.start()
         count = f"{self._unit} {done:,}/{total:,}" if total is not None else f"{self._unit} {done:,}"
         width = self._progress.console.width - len(self._title) - len(" ") - _MIN_BAR_CELLS - len(" ")
@@ -95,7 +80,6 @@ class Bar:
         self._progress.console.print(line, highlight=False, markup=False)
 
     def close(self) -> None:
-        """Draw the last state and give the terminal back."""
         self._progress.stop()
 
 
@@ -113,14 +97,6 @@ def fitting(fields: Fields, num_cells: int) -> list[str]:
             break
         chosen.add(name)
     return [text for name, text in texts.items() if name in chosen]
-
-
-def open_display(title: str, unit: str, plain: bool = False) -> Display:
-    """A bar where somebody watches a terminal, plain lines elsewhere or when asked for."""
-    console = Console(stderr=True)
-    if plain or not console.is_terminal:
-        return PlainLines(title, unit)
-    return Bar(title, unit, console)
 
 
 class ProgressLogger:
@@ -150,8 +126,13 @@ class ProgressLogger:
         `show_rate`: false where the fields have a rate that says more than units a second.
         """
         self.total, self.done = total, done
-        self._unit, self._every, self._min_seconds, self._clock = unit, every, min_seconds, clock
-        self._display = open_display(title, unit, plain) if display is None else display
+        self._units = unit if unit.endswith("s") else f"{unit}es" if unit.endswith("ch") else f"{unit}s"
+        self._every, self._min_seconds, self._clock = every, min_seconds, clock
+        if display is None:
+            console = Console(stderr=True)
+            is_plain = plain or not console.is_terminal
+            display = PlainLines(title, unit) if is_plain else Bar(title, unit, console)
+        self._display = display
         self._show_rate, self._show_end = show_rate, show_end
         self._started_at, self._done_before = clock(), done
         self._shown_at, self._shown_done = self._started_at, done
@@ -171,7 +152,6 @@ class ProgressLogger:
             self._show()
 
     def note(self, line: str) -> None:
-        """Show a line that stays."""
         self._display.note(line)
 
     def finish(self) -> None:
@@ -187,20 +167,15 @@ class ProgressLogger:
 
     def _show(self) -> None:
         self._shown_at, self._shown_done = self._clock(), self.done
-        self._display.show(self.done, self.total, {**self._fields(), **self._pace()})
-
-    def _pace(self) -> Fields:
-        """How many units a second since the start, and what that means for the rest."""
-        seconds = self._clock() - self._started_at
-        if seconds <= 0 or self.done == self._done_before:
-            return {}
-        rate = (self.done - self._done_before) / seconds
-        pace = {}
-        if self._show_rate:
-            pace[f"{plural(self._unit)}/s"] = f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
-        if self.total is not None and self.done < self.total:
-            pace[_TIME_LEFT] = clock_time((self.total - self.done) / rate)
-        return pace
+        fields = {**self._fields()}
+        seconds = self._shown_at - self._started_at
+        if seconds > 0 and self.done != self._done_before:
+            rate = (self.done - self._done_before) / seconds
+            if self._show_rate:
+                fields[f"{self._units}/s"] = f"{rate:,.1f}" if rate < 100 else f"{rate:,.0f}"
+            if self.total is not None and self.done < self.total:
+                fields[_TIME_LEFT] = clock_time((self.total - self.done) / rate)
+        self._display.show(self.done, self.total, fields)
 
     def __enter__(self) -> Self:
         return self
@@ -213,15 +188,7 @@ class ProgressLogger:
         self._display.close()
 
 
-def plural(unit: str) -> str:
-    """Of an English unit: step, batch, rows."""
-    if unit.endswith("s"):
-        return unit
-    return f"{unit}es" if unit.endswith("ch") else f"{unit}s"
-
-
 def clock_time(seconds: float) -> str:
-    """As on a clock: 0:07, 12:30, 1:02:05."""
     minutes, rest = divmod(math.ceil(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

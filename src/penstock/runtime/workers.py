@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait as wait_for
@@ -30,11 +30,8 @@ from penstock.runtime.worker_process import (
     Send,
     WorkerError,
     WorkerStack,
-    how_ended,
     innermost,
     not_loadable,
-    oom_kills_so_far,
-    pickled_function,
     start_process,
 )
 
@@ -44,32 +41,24 @@ R = TypeVar("R")
 TICK_SECONDS = 0.5
 _END_SECONDS = 5.0
 _STACK_SECONDS = 1.0
+# A program that a user's code has left behind may keep the pipe of printed lines open: wait no longer for its end.
 _PRINT_SECONDS = 1.0
-"""A program that a user's code has left behind may keep the pipe of printed lines open: wait no longer for its end."""
 _HANG_FACTOR = 10
 
 logger = logging.getLogger(__name__)
 
 
-def map_in_threads(
-    function: Callable[[T], R], tasks: Iterable[T], num_threads: int, *, ordered: bool = True
-) -> Iterator[R]:
-    """Results in the order of the tasks, or as they come; at most two tasks per thread are begun ahead."""
+def map_in_threads(function: Callable[[T], R], tasks: Iterable[T], num_threads: int) -> Iterator[R]:
+    """Results in the order of the tasks; at most two tasks per thread are begun ahead."""
     running: deque[Future[R]] = deque()
     with ThreadPoolExecutor(num_threads, "penstock") as threads:
-
-        def finished() -> R:
-            future = running[0] if ordered else next(iter(wait(running, return_when=FIRST_COMPLETED).done))
-            running.remove(future)
-            return future.result()
-
         try:
             for task in tasks:
                 if len(running) == 2 * num_threads:
-                    yield finished()
+                    yield running.popleft().result()
                 running.append(threads.submit(function, task))
             while running:
-                yield finished()
+                yield running.popleft().result()
         finally:
             for future in running:
                 future.cancel()
@@ -85,48 +74,28 @@ class PoolSize:
     setting: str = "num_workers"
     """What the user calls it, for messages."""
 
-    def addition(self, num_workers: int, taken_bytes: int, worker_bytes: int) -> int:
-        """How many workers to add when all processes take `taken_bytes` and the largest worker `worker_bytes`.
-
-        At most as many as there are, so that each step is measured; one may take a quarter more than those before.
-
-        >>> PoolSize(start=1, max=10, limit_bytes=1000).addition(2, 400, 100)
-        2
-        """
-        fitting = (self.limit_bytes - taken_bytes) // max(1, worker_bytes * 5 // 4)
-        return max(0, min(num_workers, self.max - num_workers, fitting))
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnd:
     """A worker that died with a task in hand."""
 
     name: str
-    exit_code: int | None
+    exit_code: int
     times: int
     """How many workers have died with this task."""
     memory_bytes: int | None
-    oom_kills: int
-    """Processes that the kernel has killed in this container since the pool was made."""
+    """As it was last seen."""
     stack: str
 
     @property
     def how(self) -> str:
-        return how_ended(self.exit_code)
-
-    @property
-    def is_out_of_memory(self) -> bool:
-        return bool(self.oom_kills) or self.exit_code in (None, -signal.SIGKILL)
-
-    @property
-    def memory_facts(self) -> str:
-        """The end of a sentence; empty where nothing is known."""
-        text = ""
-        if self.memory_bytes is not None:
-            text = f"; its memory was last seen at {format_size(self.memory_bytes)}"
-        if self.oom_kills:
-            text += f"; for want of memory the kernel has killed {self.oom_kills} in this container since the start"
-        return text
+        """As in "a worker process ..."."""
+        if self.exit_code >= 0:
+            return f"ended itself with exit code {self.exit_code}"
+        try:
+            return f"was killed by {signal.Signals(-self.exit_code).name}"
+        except ValueError:
+            return f"was killed by signal {-self.exit_code}"
 
     @property
     def cause(self) -> WorkerStack | None:
@@ -134,7 +103,7 @@ class WorkerEnd:
 
 
 class Supervisor(Generic[T]):
-    """Hears from a pool and decides for it; these defaults are for tasks that only return a result."""
+    """Receives the events of a pool and decides for it; these defaults are for tasks that only return a result."""
 
     memory_cure = "use fewer workers, or raise memory.limit"
     other_cure = "without workers, the same runs in this process"
@@ -154,27 +123,25 @@ class Supervisor(Generic[T]):
         """Called at least every half second; an error that it raises ends the run."""
 
     def takes_too_much(self) -> bool:
-        """Whether a worker should be given up."""
         return False
-
-    def put_back(self, task: T) -> None:
-        """The worker of a task was given up, or has died."""
 
     def died(self, task: T, end: WorkerEnd) -> T:
         """The task that is to be done instead; raises to end the run."""
-        text = f"{end.name} {end.how} while it had {self.describe(task)}{end.memory_facts}"
+        text = f"{end.name} {end.how} while it had {self.describe(task)}"
+        if end.memory_bytes is not None:
+            text += f"; its memory was last seen at {format_size(end.memory_bytes)}"
         if end.times == 1:
             logger.warning("%s; it is tried once more", text)
             return task
-        cure = (
-            f"Most often memory has run out: {self.memory_cure}" if end.is_out_of_memory else self.other_cure
-        )
+        cure = self.other_cure
+        if end.exit_code == -signal.SIGKILL:
+            cure = f"Most often memory has run out: {self.memory_cure}"
         raise WorkerError(f"{text}, for the second time. {cure}") from end.cause
 
     def hangs(self, task: T, name: str, seconds: float, longest_seconds: float, stack: str) -> None:
         """A worker has sent nothing for far longer than any before; called again whenever the time has doubled."""
         usual = f"; until now it was {longest_seconds:.1f} s at most" if longest_seconds else ""
-        where = f"it is in {place}" if (place := innermost(stack)) else "it does not answer"
+        where = f"it is in {line}" if (line := innermost(stack)) else "it does not answer"
         logger.warning("%s has been at %s for %.0f s%s; %s", name, self.describe(task), seconds, usual, where)
 
     def printed(self, line: str) -> None:
@@ -217,11 +184,8 @@ class _Worker(Generic[T]):
             while not os.fstat(self.stack_file).st_size and time.monotonic() < deadline:
                 time.sleep(0.01)
             time.sleep(0.05)  # the rest of what it writes
-        return (
-            os.pread(self.stack_file, os.fstat(self.stack_file).st_size, 0)
-            .decode(errors="replace")
-            .strip("\0")
-        )
+        written = os.pread(self.stack_file, os.fstat(self.stack_file).st_size, 0)
+        return written.decode(errors="replace").strip("\0")
 
 
 class WorkerPool(Generic[T, R]):
@@ -235,16 +199,19 @@ class WorkerPool(Generic[T, R]):
         *,
         hang_seconds: float = 60.0,
     ) -> None:
-        self._size = PoolSize(size, size) if isinstance(size, int) else size
+        self.size = PoolSize(size, size) if isinstance(size, int) else size
+        """As it is now: where memory was short, it has a lower maximum than at first."""
+        self.max_running = 0
+        """The most workers that ever ran at once."""
         self._supervisor = Supervisor[T]() if supervisor is None else supervisor
-        self._function = pickled_function(function, self._supervisor.other_cure)
+        try:
+            self._function = pickle.dumps(function, protocol=5)
+        except Exception as error:  # any class may refuse in its own way
+            raise not_loadable(f"{type(error).__name__}: {error}", self._supervisor.other_cure) from error
         self._workers: list[_Worker[T]] = []
         self._source: Iterator[_Assignment[T]] = iter(())
         self._pending: deque[_Assignment[T]] = deque()
-        self._hang_seconds, self._longest_seconds, self._looked_at = hang_seconds, 0.0, 0.0
-        self._oom_kills_before = oom_kills_so_far()
-        self.max_running = 0
-        """The most workers that ever ran at once."""
+        self._hang_seconds, self._longest_seconds, self._measured_at = hang_seconds, 0.0, 0.0
         reading, self._stdout = os.pipe()
         self._printer = threading.Thread(target=self._print, args=(reading,), daemon=True)
         self._printer.start()
@@ -261,11 +228,6 @@ class WorkerPool(Generic[T, R]):
     def pids(self) -> list[int]:
         return [worker.process.pid for worker in self._workers]
 
-    @property
-    def size(self) -> PoolSize:
-        """As it is now: where memory was short, it has a lower maximum than at first."""
-        return self._size
-
     def run(
         self, tasks: Iterable[T], ordered: bool = False, has_room: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[T, R]]:
@@ -280,9 +242,9 @@ class WorkerPool(Generic[T, R]):
         done: dict[int, tuple[T, R]] = {}
         next_index = 0
         try:
-            self._start(self._size.start - len(self._workers))
+            self._start(self.size.start - len(self._workers))
             while True:
-                self._hand_out(next_index + 2 * self._size.max if ordered else sys.maxsize, has_room)
+                self._hand_out(next_index + 2 * self.size.max if ordered else sys.maxsize, has_room)
                 if done and (not ordered or next_index in done):
                     yield done.pop(next_index if ordered else next(iter(done)))
                     next_index += 1
@@ -292,7 +254,10 @@ class WorkerPool(Generic[T, R]):
                     return
                 done.update(self._wait(busy))
                 if len(self._workers) > 1 and self._supervisor.takes_too_much():
-                    self._shrink()
+                    if (assignment := self._workers[-1].assignment) is not None:
+                        self._pending.appendleft(assignment)
+                    self._end(self._workers[-1:])
+                    self._fix_size("more took too much")
                 else:
                     self._supervisor.tick()
                     self._grow()
@@ -310,18 +275,16 @@ class WorkerPool(Generic[T, R]):
 
     def _start(self, count: int) -> None:
         numbers = {*range(len(self._workers) + count)} - {worker.number for worker in self._workers}
-        started = [
-            _Worker[T](number, *start_process(self._stdout)) for number in sorted(numbers)[: max(0, count)]
-        ]
-        self._workers += started
-        self.max_running = max(self.max_running, len(self._workers))
-        for worker in started:
+        for number in sorted(numbers)[: max(0, count)]:
+            worker = _Worker[T](number, *start_process(self._stdout))
+            self._workers.append(worker)
             with suppress(OSError):  # whoever waits for it notices its end
                 worker.connection.send_bytes(self._function)
+        self.max_running = max(self.max_running, len(self._workers))
 
-    def _end(self, workers: list[_Worker[T]]) -> int | None:
+    def _end(self, workers: list[_Worker[T]]) -> int:
         """Ends workers and all that they started; gives the exit code of the last."""
-        exit_code = None
+        exit_code = 0
         for worker in workers:
             worker.connection.close()  # so that all of them end at the same time
         for worker in workers:
@@ -362,12 +325,12 @@ class WorkerPool(Generic[T, R]):
         now = time.monotonic()
         # Time in which this process did not run, such as a night asleep, is not time that a worker took.
         seconds = min(now - began_at, 2 * TICK_SECONDS)
-        looks = now - self._looked_at >= TICK_SECONDS
-        self._looked_at = now if looks else self._looked_at
+        measures = now - self._measured_at >= TICK_SECONDS
+        self._measured_at = now if measures else self._measured_at
         done: dict[int, tuple[T, R]] = {}
         for worker in busy:
             worker.silent_seconds += seconds
-            if looks:
+            if measures:
                 with suppress(psutil.Error):
                     rss = psutil.Process(worker.process.pid).memory_info().rss
                     worker.memory_bytes = rss or worker.memory_bytes
@@ -377,8 +340,14 @@ class WorkerPool(Generic[T, R]):
                 is_gone |= not is_open
             if is_gone:
                 self._replace(worker)
-            else:
-                self._check_hang(worker)
+                continue
+            allowed = max(
+                self._hang_seconds, _HANG_FACTOR * self._longest_seconds, 2 * worker.reported_seconds
+            )
+            if worker.assignment is not None and worker.silent_seconds > allowed:
+                worker.reported_seconds = worker.silent_seconds
+                stack, task = worker.stack(ask=True), worker.assignment.task
+                self._supervisor.hangs(task, str(worker), worker.silent_seconds, self._longest_seconds, stack)
         return done
 
     def _read(self, worker: _Worker[T], done: dict[int, tuple[T, R]]) -> bool:
@@ -394,11 +363,10 @@ class WorkerPool(Generic[T, R]):
             worker.silent_seconds = worker.reported_seconds = 0.0
             if kind == "failed":
                 content.raise_here()
-            if kind == "not loadable":
-                raise not_loadable(content.summary, self._supervisor.other_cure) from WorkerStack(
-                    content.stack
-                )
-            if kind == "ready":
+            elif kind == "not loadable":
+                stack = WorkerStack(content.stack)
+                raise not_loadable(content.summary, self._supervisor.other_cure) from stack
+            elif kind == "ready":
                 worker.is_ready = True
                 continue
             assert worker.assignment is not None
@@ -409,57 +377,40 @@ class WorkerPool(Generic[T, R]):
                 worker.is_settled |= self._supervisor.received(worker.assignment.task, content)
 
     def _replace(self, worker: _Worker[T]) -> None:
-        name, memory_bytes, assignment = str(worker), worker.memory_bytes, worker.assignment
-        stack, exit_code = worker.stack(ask=False), self._end([worker])
+        name, stack, assignment = str(worker), worker.stack(ask=False), worker.assignment
+        exit_code = self._end([worker])
         self._start(1)
         if assignment is None:  # it died after its last result
             return
         assignment.deaths += 1
-        oom_kills = oom_kills_so_far() - self._oom_kills_before
-        end = WorkerEnd(name, exit_code, assignment.deaths, memory_bytes, oom_kills, stack)
-        self._supervisor.put_back(assignment.task)
+        end = WorkerEnd(name, exit_code, assignment.deaths, worker.memory_bytes, stack)
         assignment.task = self._supervisor.died(assignment.task, end)
         self._pending.appendleft(assignment)
-
-    def _check_hang(self, worker: _Worker[T]) -> None:
-        allowed = max(self._hang_seconds, _HANG_FACTOR * self._longest_seconds, 2 * worker.reported_seconds)
-        if worker.assignment is not None and worker.silent_seconds > allowed:
-            worker.reported_seconds = worker.silent_seconds
-            self._supervisor.hangs(
-                worker.assignment.task,
-                *(str(worker), worker.silent_seconds, self._longest_seconds, worker.stack(ask=True)),
-            )
 
     def _grow(self) -> None:
         """More workers where there is work and memory for them, once it is known what one takes."""
         num_workers = len(self._workers)
-        if num_workers >= self._size.max or not all(worker.is_settled for worker in self._workers):
+        if num_workers >= self.size.max or not all(worker.is_settled for worker in self._workers):
             return
         if not self._fill(1):
             return
-        # Pages that workers share, above all of libraries, a further one does not add.
-        largest = max(process_bytes(psutil.Process(pid)).private for pid in self.pids)
-        count = self._size.addition(num_workers, tree_bytes(), largest)
+        # Pages that workers share, above all of libraries, a further one does not add; it may take a quarter more.
+        largest = max(process_bytes(psutil.Process(pid))[0] for pid in self.pids)
+        fitting = (self.size.limit_bytes - tree_bytes()) // max(1, largest * 5 // 4)
+        # At most as many as there are, so that each step is measured.
+        count = max(0, min(num_workers, self.size.max - num_workers, fitting))
         self._start(min(count, self._fill(count)))
         if not count:
-            self._stay(f"each of them takes up to {format_size(largest)}")
+            self._fix_size(f"each of them takes up to {format_size(largest)}")
 
-    def _shrink(self) -> None:
-        assignment = self._workers[-1].assignment
-        self._end(self._workers[-1:])
-        if assignment is not None:
-            self._pending.appendleft(assignment)
-            self._supervisor.put_back(assignment.task)
-        self._stay("more took too much")
-
-    def _stay(self, reason: str) -> None:
-        num_workers, size = len(self._workers), self._size
+    def _fix_size(self, reason: str) -> None:
+        num_workers, size = len(self._workers), self.size
         if size.max != num_workers:
             logger.warning(
                 "%s: going on with %d of %d worker processes, since memory.limit is %s and %s",
                 *(size.setting, num_workers, size.max, format_size(size.limit_bytes), reason),
             )
-        self._size = replace(size, start=min(size.start, num_workers), max=num_workers)
+        self.size = replace(size, start=min(size.start, num_workers), max=num_workers)
 
     def _print(self, descriptor: int) -> None:
         with open(descriptor, encoding="utf-8", errors="replace") as lines:

@@ -5,6 +5,7 @@ The environment is read once, into values that are passed on.
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol, Self
@@ -27,9 +28,7 @@ class Resumable(Protocol):
         """The position after the last thing that was given out."""
         ...
 
-    def load_state_dict(self, state: State) -> None:
-        """Goes to a position that `state_dict` gave."""
-        ...
+    def load_state_dict(self, state: State) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +78,10 @@ def tile_from_environment(environment: Mapping[str, str] = os.environ) -> str | 
 
 
 def available_cores() -> int:
-    """How many cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def most_lanes() -> int:
+def max_decode_threads() -> int:
     """Threads that may decode at once; past a few, whoever takes the batches is what everything waits for."""
     return min(4, available_cores())
 
@@ -105,8 +103,6 @@ def installed_versions(packages: Sequence[str] = DECISIVE_PACKAGES) -> dict[str,
     """The version of each of these packages; one that is not installed is left out."""
     found = {}
     for package in packages:
-        try:
+        with suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return found

@@ -7,6 +7,12 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from penstock.config.section import Later, Section, words
 
+NumSample = Annotated[PositiveInt, Field(description="Negatives for a batch.")]
+UserTable = Annotated[str, Field(description="Table of users: id, weight.")]
+ItemTable = Annotated[str, Field(description="Table of items: id, weight, attributes.")]
+PositiveEdges = Annotated[str, Field(description="Table of positive edges: user id, item id, weight.")]
+UserId = Annotated[str, Field(description="Column of the data with the user's id.")]
+
 
 class SamplerOptions(Section):
     """What every sampler says about the table of items."""
@@ -33,9 +39,7 @@ class NegativeSampler(SamplerOptions):
     input_path: str
     """Table of items: id, weight, attributes."""
 
-    num_sample: PositiveInt
-    """Negatives for a batch."""
-
+    num_sample: NumSample
     item_id_delim: str = ";"
     """Between the ids of a row that has several."""
 
@@ -43,49 +47,32 @@ class NegativeSampler(SamplerOptions):
 class NegativeSamplerV2(SamplerOptions):
     """Items by weight, none with a positive edge to the user."""
 
-    user_input_path: str
-    """Table of users: id, weight."""
-
-    item_input_path: str
-    """Table of items: id, weight, attributes."""
-
-    pos_edge_input_path: str
-    """Table of positive edges: user id, item id, weight."""
-
-    num_sample: PositiveInt
-    """Negatives for a batch."""
-
-    user_id_field: str
-    """Column of the data with the user's id."""
+    user_input_path: UserTable
+    item_input_path: ItemTable
+    pos_edge_input_path: PositiveEdges
+    num_sample: NumSample
+    user_id_field: UserId
 
 
 class HardNegativeSampler(SamplerOptions):
     """Items by weight, and some of each user's hard negatives."""
 
-    user_input_path: str
-    """Table of users: id, weight."""
-
-    item_input_path: str
-    """Table of items: id, weight, attributes."""
-
+    user_input_path: UserTable
+    item_input_path: ItemTable
     hard_neg_edge_input_path: str
     """Table of hard negative edges: user id, item id, weight."""
 
-    num_sample: PositiveInt
-    """Negatives for a batch."""
-
+    num_sample: NumSample
     num_hard_sample: PositiveInt
     """Most hard negatives of each user."""
 
-    user_id_field: str
-    """Column of the data with the user's id."""
+    user_id_field: UserId
 
 
 class HardNegativeSamplerV2(HardNegativeSampler):
     """Items without a positive edge to the user, and some of each user's hard negatives."""
 
-    pos_edge_input_path: str
-    """Table of positive edges: user id, item id, weight."""
+    pos_edge_input_path: PositiveEdges
 
 
 class TDMSampler(SamplerOptions):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 from torchrec.streamable import Pipelineable
 
-from penstock.readers.origin import locate
+from penstock.readers.stream import describe_rows
 from penstock.runtime.world import State
 from penstock.tensors.record_batch import RecordBatchTensor
 
@@ -31,7 +31,6 @@ class Position:
 
     @classmethod
     def of(cls, row_ids: NDArray[np.int64], file_paths: tuple[str, ...] = ()) -> Self:
-        """The smallest form that holds these ids."""
         if not len(row_ids):
             return cls(0, 0, None, file_paths)
         first = int(row_ids[0])
@@ -40,16 +39,9 @@ class Position:
         return cls(first, len(row_ids), row_ids.copy(), file_paths)
 
     def __str__(self) -> str:
-        """For messages: rows are counted from 0."""
-        file_index, first_row = locate(self.first)
-        known = file_index < len(self.file_paths)
-        file = self.file_paths[file_index] if known else f"file {file_index}"
-        if self.scattered is None:
-            return f"rows {first_row} to {first_row + self.num_rows - 1} of {file}"
-        return f"{self.num_rows} scattered rows, the first of them row {first_row} of {file}"
+        return describe_rows(self.row_ids(), self.file_paths)
 
     def row_ids(self) -> NDArray[np.int64]:
-        """One id for each row."""
         if self.scattered is not None:
             return self.scattered
         return np.arange(self.first, self.first + self.num_rows, dtype=np.int64)
@@ -95,7 +87,6 @@ class Batch(Pipelineable):
     """Where the data go on after the last row of this batch, for whoever has finished it."""
 
     def to(self, device: torch.device, non_blocking: bool = False) -> Self:
-        """The batch on another device; what is only carried along stays where it is."""
         return self._with(lambda tensor: tensor.to(device=device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
@@ -105,13 +96,11 @@ class Batch(Pipelineable):
         return self._with(lambda tensor: tensor.pin_memory())
 
     def record_stream(self, stream: torch.Stream) -> None:
-        """Tell the allocator that a stream uses these tensors."""
         for part in self._parts():
             part.record_stream(stream)
 
     @property
     def num_rows(self) -> int:
-        """Rows of the base group."""
         if BASE in self.sparse_features:
             return int(self.sparse_features[BASE].stride())
         if BASE in self.dense_features:
@@ -123,7 +112,6 @@ class Batch(Pipelineable):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all tensors and of the carried columns."""
         tensors = sum(tensor.nbytes for part in self._parts() for tensor in _tensors(part))
         return tensors + self.reserves.nbytes
 
@@ -161,18 +149,10 @@ class Batch(Pipelineable):
         for _, parts in self._tensor_fields():
             yield from parts.values()
 
-    def _tensor_fields(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-        return (
-            ("dense_features", self.dense_features),
-            ("sparse_features", self.sparse_features),
-            ("sequence_mulval_lengths", self.sequence_mulval_lengths),
-            ("sequence_dense_features", self.sequence_dense_features),
-            ("labels", self.labels),
-            ("jagged_labels", self.jagged_labels),
-            ("sample_weights", self.sample_weights),
-            ("additional_infos", self.additional_infos),
-            ("step_shares", self.step_shares),
-        )
+    def _tensor_fields(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for name, value in vars(self).items():
+            if isinstance(value, dict) and name != "resume_state":
+                yield name, value
 
 
 def _jagged(name: str, part: JaggedTensor, dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.utils.data import IterableDataset, get_worker_info
 
 from penstock.config.errors import CheckpointError
-from penstock.data.arguments import epoch_argument
+from penstock.data.arguments import whole_argument
 from penstock.data.arrow_numpy import Ragged
 from penstock.data.chain import Chain
 from penstock.data.dataset import Dataset
 from penstock.data.elements import Form
-from penstock.readers.blocks import Shard
+from penstock.readers.order import Shard
 from penstock.runtime.world import State
 
 _NOT_ASKED = -1
@@ -61,7 +60,8 @@ class TorchDataset(IterableDataset[dict[str, Any]]):
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next loop begin with this epoch, in workers that are running too."""
-        self._asked_epoch.fill_(epoch_argument(epoch))
+        epoch = whole_argument("set_epoch", epoch, "epochs are counted from 0", at_least=0)
+        self._asked_epoch.fill_(epoch)
 
     def __getstate__(self) -> dict[str, Any]:
         """For workers that are not forked: the chain, and what was asked for; they look at the data themselves."""
@@ -110,26 +110,16 @@ def tensors_of(columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def tensor_of(value: Any) -> Any:
-    """One column, or one value of a row."""
     if isinstance(value, Ragged):
-        return _jagged(value)
+        values = tensor_of(value.values)
+        if not isinstance(values, torch.Tensor) or values.is_nested:
+            return value.tolist()
+        return torch.nested.nested_tensor_from_jagged(values, torch.from_numpy(value.offsets.copy()))
     if isinstance(value, str | bytes) or value is None:
         return value
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
         return array.tolist()
-    return torch.from_numpy(_own(array))
-
-
-def _own(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy that can be written to, of a type that torch has."""
     if array.dtype.kind in "Mm":
         array = array.view(np.int64) if array.ndim else array.astype(np.int64)
-    return np.array(array)
-
-
-def _jagged(lists: Ragged) -> Any:
-    values = tensor_of(lists.values)
-    if not isinstance(values, torch.Tensor) or values.is_nested:
-        return lists.tolist()
-    return torch.nested.nested_tensor_from_jagged(values, torch.from_numpy(lists.offsets.copy()))
+    return torch.from_numpy(np.array(array))

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import torch
 
 from penstock.data.parallel_map import ParallelMap
-from penstock.features.parser import ParseBatches, ParsedBatch, Parser
+from penstock.features.parser import ParsedBatch, Parser
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import RecordStream
 from penstock.runtime.budget import Share
@@ -52,7 +53,8 @@ class BatchLoader:
         self._quarantine = quarantine
         self._pin_memory = pin_memory and torch.cuda.is_available()
         self.reserved_columns = list(reserved_columns)
-        self._parse = ParseBatches(parser, with_labels, reject=quarantine is not None)
+        parse = parser.parse_fast if quarantine is None else parser.parse_usable
+        self._parse = partial(parse, with_labels=with_labels)
         self.spent = Spent()
         """Without workers only: what they take is not known here."""
         self._workers: ParallelMap[ParsedBatch] | None = None
@@ -87,7 +89,6 @@ class BatchLoader:
 
     @property
     def worker_pids(self) -> list[int]:
-        """The process ids of the workers that run."""
         return [] if self._workers is None else self._workers.pids
 
     def warm(self) -> None:
@@ -95,19 +96,15 @@ class BatchLoader:
         self.parser.warm(self.stream.schema)
 
     def state_dict(self) -> State:
-        """The place after the last batch given out."""
         return (self._workers or self.stream).state_dict()
 
     def load_state_dict(self, state: State) -> None:
-        """Go to a place that `state_dict` gave."""
         (self._workers or self.stream).load_state_dict(state)
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch."""
         (self._workers or self.stream).set_epoch(epoch)
 
     def close(self) -> None:
-        """End the workers, end the stream's threads and close its files, where it has any."""
         if self._workers is not None:
             self._workers.close()
         self.stream.close()
@@ -122,5 +119,5 @@ class BatchLoader:
         reserves = record_batch.select(self.reserved_columns) if self.reserved_columns else None
         if reserves is not None and parsed.kept is not None:
             reserves = reserves.filter(pa.array(parsed.kept))
-        batch = pack(replace(parsed, file_paths=self.parser.file_paths), reserves)
+        batch = pack(parsed, reserves, self.parser.file_paths)
         return batch.pin_memory() if self._pin_memory else batch

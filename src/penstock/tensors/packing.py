@@ -21,9 +21,14 @@ Packed = tuple[KeyedTensor | None, KeyedJaggedTensor | None]
 """The numbers and the ids of a batch, where it has any."""
 
 
-def pack(parsed: ParsedBatch, reserves: pa.RecordBatch | None = None) -> Batch:
-    """The batch of one group of rows. `reserves` are columns that are only carried along."""
-    dense, sparse = _packed_columns(parsed) if parsed.plain is None else pack_plain(parsed.plain)
+def pack(
+    parsed: ParsedBatch, reserves: pa.RecordBatch | None = None, file_paths: tuple[str, ...] = ()
+) -> Batch:
+    """The batch of one group of rows.
+
+    `reserves` are columns that are only carried along, `file_paths` the files that row ids count.
+    """
+    dense, sparse = pack_columns(parsed) if parsed.plain is None else pack_plain(parsed.plain)
     origin_known = not len(parsed.row_ids) or parsed.row_ids[0] != UNKNOWN_ROW
     return Batch(
         dense_features={} if dense is None else {BASE: dense},
@@ -32,16 +37,7 @@ def pack(parsed: ParsedBatch, reserves: pa.RecordBatch | None = None) -> Batch:
         sample_weights={name: _copied(values) for name, values in parsed.sample_weights.items()},
         additional_infos={name: _copied(values) for name, values in parsed.side.items()},
         reserves=RecordBatchTensor(reserves),
-        position=Position.of(parsed.row_ids, parsed.file_paths) if origin_known else None,
-    )
-
-
-def _packed_columns(parsed: ParsedBatch) -> Packed:
-    sparse = {name: column for name, column in parsed.features.items() if isinstance(column, SparseColumn)}
-    dense = {name: column for name, column in parsed.features.items() if isinstance(column, DenseColumn)}
-    return (
-        pack_dense(dense, parsed.num_rows) if dense else None,
-        pack_sparse(sparse, parsed.num_rows) if sparse else None,
+        position=Position.of(parsed.row_ids, file_paths) if origin_known else None,
     )
 
 
@@ -59,17 +55,22 @@ def pack_plain(plain: PlainColumns) -> Packed:
             lengths=_ones(num_features * num_rows),
             stride=num_rows,
             length_per_key=[num_rows] * num_features,
-            offset_per_key=[num_rows * place for place in range(num_features + 1)],
+            offset_per_key=[num_rows * index for index in range(num_features + 1)],
         )
     return dense, sparse
 
 
-def pack_dense(columns: dict[str, DenseColumn], num_rows: int) -> KeyedTensor:
-    """Dense columns side by side in one (B, D) tensor."""
-    widths = [column.values.shape[1] for column in columns.values()]
-    values_BD = torch.empty((num_rows, sum(widths)), dtype=torch.float32)
-    np.concatenate([column.values for column in columns.values()], axis=1, out=values_BD.numpy())
-    return KeyedTensor(list(columns), widths, values_BD)
+def pack_columns(parsed: ParsedBatch) -> Packed:
+    """Dense columns side by side in one (B, D) tensor, sparse ones one after the other."""
+    sparse = {name: column for name, column in parsed.features.items() if isinstance(column, SparseColumn)}
+    dense = {name: column for name, column in parsed.features.items() if isinstance(column, DenseColumn)}
+    numbers = None
+    if dense:
+        widths = [column.values.shape[1] for column in dense.values()]
+        values_BD = torch.empty((parsed.num_rows, sum(widths)), dtype=torch.float32)
+        np.concatenate([column.values for column in dense.values()], axis=1, out=values_BD.numpy())
+        numbers = KeyedTensor(list(dense), widths, values_BD)
+    return numbers, pack_sparse(sparse, parsed.num_rows) if sparse else None
 
 
 def pack_sparse(columns: dict[str, SparseColumn], num_rows: int) -> KeyedJaggedTensor:
@@ -81,7 +82,12 @@ def pack_sparse(columns: dict[str, SparseColumn], num_rows: int) -> KeyedJaggedT
     counts = [len(column.values) for column in columns.values()]
     ends = np.cumsum(counts, dtype=np.int64).tolist()
     values_V = torch.empty(ends[-1], dtype=torch.int64)
-    lengths_FB = pack_lengths(columns, num_rows)
+    # One id in every row of every feature is everyday: such batches share one tensor, which nobody may change.
+    if all(column.lengths is one_per_row(num_rows) for column in columns.values()):
+        lengths_FB = _ones(len(columns) * num_rows)
+    else:
+        lengths_FB = torch.empty(len(columns) * num_rows, dtype=torch.int32)
+        np.concatenate([column.lengths for column in columns.values()], out=lengths_FB.numpy())
     weighted = any(column.weights is not None for column in columns.values())
     weights_V = torch.ones(ends[-1], dtype=torch.float32) if weighted else None
     values = values_V.numpy()
@@ -98,18 +104,6 @@ def pack_sparse(columns: dict[str, SparseColumn], num_rows: int) -> KeyedJaggedT
         length_per_key=counts,
         offset_per_key=[0, *ends],
     )
-
-
-def pack_lengths(columns: dict[str, SparseColumn], num_rows: int) -> torch.Tensor:
-    """How many ids each row has, feature after feature. One in every row of every feature is everyday: such
-    batches share one tensor, which nobody may change."""
-    if all(column.lengths is one_per_row(num_rows) for column in columns.values()):
-        return _ones(len(columns) * num_rows)
-    lengths_FB = torch.empty(len(columns) * num_rows, dtype=torch.int32)
-    lengths = lengths_FB.numpy().reshape(len(columns), num_rows)
-    for row, column in enumerate(columns.values()):
-        lengths[row] = column.lengths
-    return lengths_FB
 
 
 @lru_cache(maxsize=4)

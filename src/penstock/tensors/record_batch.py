@@ -25,7 +25,6 @@ class RecordBatchTensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the storage."""
         return 0 if self.data is None else self.data.nbytes
 
 

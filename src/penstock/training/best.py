@@ -5,7 +5,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.config.errors import CheckpointError
 from penstock.config.nearest import hint
@@ -31,32 +31,23 @@ def best_of(metric: str, values: Collection[float], losses: Collection[str]) -> 
     return max(values) if best_value(metric) is Best.max else None
 
 
-@dataclass(frozen=True, slots=True)
-class BestMetric:
-    """What makes a checkpoint the best of a run."""
-
+class BestMetric(NamedTuple):
     name: str = "auc"
     larger_is_better: bool | None = None
     """None: as the name says."""
 
 
 def best_step(evaluations: Iterable[EvaluationRecord], metric: BestMetric) -> int | None:
-    """The saved step with the best value; None where there is none.
-
-    The earliest of equals wins, so that a later tie changes nothing.
-    """
-    best: tuple[float, int] | None = None
+    """The saved step with the best value, the earliest of equals; None where there is none."""
+    found: list[tuple[float, int]] = []
     for record in evaluations:
         larger = metric.larger_is_better
         if larger is None:
             larger = not smaller_is_better(metric.name, record["losses"])
         value = values_of(record).get(metric.name)
-        if value is None or record["checkpoint"] is None:
-            continue
-        value = value if larger else -value
-        if best is None or value > best[0]:
-            best = (value, record["step"])
-    return best[1] if best is not None else None
+        if value is not None and record["checkpoint"] is not None:
+            found.append((-value if larger else value, record["step"]))
+    return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def require_best_step(evaluations: Sequence[EvaluationRecord], metric: BestMetric, folder: str) -> int:
@@ -108,7 +99,6 @@ class EarlyStop:
 
     @property
     def due(self) -> bool:
-        """Whether there was no better evaluation for as long as one wanted to wait."""
         return self.waited >= self.patience
 
     def update(self, step: int, value: float) -> bool:
@@ -125,7 +115,6 @@ class EarlyStop:
         return False
 
     def reason(self) -> str:
-        """For the log."""
         best = "never defined" if self.best is None else f"best {self.best:.6g} at step {self.best_step}"
         evaluations = "1 evaluation" if self.waited == 1 else f"{self.waited} evaluations"
         return f"{self.metric} got no better in {evaluations} ({best})"
@@ -136,15 +125,10 @@ class EarlyStop:
         return json.dumps({**facts, "checkpoint": f"step-{self.best_step}"}) + "\n"
 
     def state_dict(self) -> State:
-        return {
-            "metric": self.metric,
-            "best": self.best,
-            "best_step": self.best_step,
-            "waited": self.waited,
-        }
+        return {key: getattr(self, key) for key in ("metric", "best", "best_step", "waited")}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on waiting; a run that now watches another metric starts anew with it."""
+        """Go on waiting; a run that now watches another metric starts again with it."""
         if state["metric"] == self.metric:
             self.best, self.best_step, self.waited = state["best"], state["best_step"], state["waited"]
 

@@ -29,8 +29,6 @@ STOP = "stop_reason"
 
 
 class Control:
-    """What a callback may ask for."""
-
     def __init__(self, rates: LearningRates) -> None:
         self._rates = rates
         self.stop_reason: str | None = None
@@ -39,10 +37,6 @@ class Control:
     def stop(self, reason: str = "a callback asked to stop") -> None:
         """End the run after this step: it is saved and evaluated like every end."""
         self.stop_reason = self.stop_reason or reason
-
-    def forget_stop(self) -> None:
-        """Go on after all: who continues a run that was stopped and came to its end wants more of it."""
-        self.stop_reason = None
 
     def save(self) -> None:
         """Write a checkpoint of this step, unless there is one."""
@@ -61,8 +55,6 @@ class Control:
 
 
 class Callbacks:
-    """The callbacks of one run, in their order."""
-
     def __init__(self, callbacks: Sequence[Any], rates: LearningRates) -> None:
         require_callbacks(callbacks)
         self._callbacks = list(callbacks)
@@ -127,23 +119,21 @@ def require_callbacks(callbacks: object) -> None:
                 f"callbacks: {type(callback).__name__} has none of the methods {', '.join(METHODS)}"
             )
         for event, method in methods.items():
-            if method is not None:
-                _require_arguments(f"{type(callback).__name__}.{event}", method)
-
-
-def _require_arguments(name: str, method: Any) -> None:
-    if not callable(method):
-        raise ConfigError(f"callbacks: {name} is {method!r}, no method; it is called as {ARGUMENTS}")
-    try:
-        signature = inspect.signature(method)
-    except (TypeError, ValueError):  # a callable of C, which does not tell
-        return
-    try:
-        signature.bind(0, {}, None)
-    except TypeError as error:
-        raise ConfigError(
-            f"callbacks: {name} takes {signature}, but is called with {ARGUMENTS} ({error})"
-        ) from error
+            name = f"{type(callback).__name__}.{event}"
+            if method is None:
+                continue
+            if not callable(method):
+                raise ConfigError(f"callbacks: {name} is {method!r}, no method; it is called as {ARGUMENTS}")
+            try:
+                signature = inspect.signature(method)
+            except (TypeError, ValueError):  # a callable of C, which has none
+                continue
+            try:
+                signature.bind(0, {}, None)
+            except TypeError as error:
+                raise ConfigError(
+                    f"callbacks: {name} takes {signature}, but is called with {ARGUMENTS} ({error})"
+                ) from error
 
 
 def _key(index: int, callback: Any) -> str:

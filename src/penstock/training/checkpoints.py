@@ -19,8 +19,6 @@ from penstock.training.progress import TrainingProgress
 
 @dataclass(slots=True)
 class RunCheckpoints:
-    """Saves and restores one training run."""
-
     store: CheckpointStore
     module: DistributedModelParallel
     optimizer: KeyedOptimizer
@@ -54,7 +52,7 @@ class RunCheckpoints:
     def restore(
         self, checkpoint: Checkpoint, progress: TrainingProgress, *, optimizer: bool, without: set[str]
     ) -> None:
-        """Bring everything but the position in the data to where it was; resumables in `without` begin anew."""
+        """Bring everything but the position in the data to where it was; resumables in `without` begin again."""
         if optimizer:
             load_training_state(checkpoint, self.module, self.optimizer, self.averages)
         else:
@@ -67,7 +65,6 @@ class RunCheckpoints:
         self.saved_step = checkpoint.step
 
     def remove_stale(self) -> None:
-        """Tidy up what a kill may have come before."""
         assert self.saved_step is not None
         self.store.remove_stale(self._protected(self.saved_step))
 
@@ -76,7 +73,6 @@ class RunCheckpoints:
         load_whole_model(self.store.open(step), self.module)
 
     def _protected(self, newest: int) -> tuple[int, ...]:
-        """Asked only where old checkpoints are removed."""
         return self.best_steps(newest) if self.store.keep else ()
 
 

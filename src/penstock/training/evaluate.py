@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -14,12 +14,11 @@ from torch import nn
 
 from penstock.metrics.auc import AUC
 from penstock.metrics.wiring import BoundMetric
+from penstock.models.model import Model
 from penstock.runtime.collectives import Collectives
 from penstock.tensors.batch import Batch
 from penstock.training.progress import TrainingProgress
 from penstock.training.task_metrics import TaskMetrics
-
-Predictions = dict[str, torch.Tensor]
 
 NUM_BINS = 20
 """Bins of about as many rows each: where predictions are many, the curve is fine."""
@@ -28,56 +27,40 @@ NO_WEIGHT = "no row weighs anything"
 """Why a loss is undefined."""
 
 
-class Scoring(Protocol):
-    """A model that can predict and say how wrong it was."""
-
-    def predict(self, batch: Batch) -> Predictions: ...
-
-    def loss(self, predictions: Predictions, batch: Batch) -> dict[str, torch.Tensor]: ...
-
-    def loss_weights(self, batch: Batch) -> dict[str, float]:
-        """What the rows of a batch weigh together in each loss."""
-        ...
-
-
-@dataclass(slots=True)
 class LossMeans:
     """Every loss as a metric: its mean over all rows, the same however these are cut into batches."""
 
-    sums: dict[str, float] = field(default_factory=dict)
-    weights: dict[str, float] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._totals: dict[str, tuple[float, float]] = {}  # of loss times weight, and of weight
+
+    def _add(self, name: str, total: float, weight: float) -> None:
+        before = self._totals.get(name, (0.0, 0.0))
+        self._totals[name] = (before[0] + total, before[1] + weight)
 
     def update(self, losses: Mapping[str, torch.Tensor], weights: Mapping[str, float]) -> None:
-        """Count one batch: its mean losses, and what its rows weigh in each."""
         for name, value in losses.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(value) * weights[name]
-            self.weights[name] = self.weights.get(name, 0.0) + weights[name]
+            self._add(name, float(value) * weights[name], weights[name])
 
     def compute(self) -> dict[str, float]:
         """NaN where no row weighs anything."""
         return {
-            name: total / self.weights[name] if self.weights[name] else math.nan
-            for name, total in self.sums.items()
+            name: total / weight if weight else math.nan for name, (total, weight) in self._totals.items()
         }
 
     def reduced(self, collectives: Collectives) -> "LossMeans":
         """The means over the rows of all ranks; every rank must call, also one that has seen no batch."""
-        own = json.dumps([self.sums, self.weights]).encode()
-        whole = LossMeans()
-        for part in collectives.gather(np.frombuffer(own, np.uint8)):
-            for mine, theirs in zip((whole.sums, whole.weights), json.loads(part.tobytes()), strict=True):
-                for name, value in theirs.items():
-                    mine[name] = mine.get(name, 0.0) + value
+        whole, own = LossMeans(), np.frombuffer(json.dumps(self._totals).encode(), np.uint8)
+        for part in collectives.gather(own):
+            for name, totals in json.loads(part.tobytes()).items():
+                whole._add(name, *totals)
         return whole
 
     def remarks(self) -> dict[str, str]:
-        return {name: NO_WEIGHT for name, weight in self.weights.items() if not weight}
+        return {name: NO_WEIGHT for name, (_, weight) in self._totals.items() if not weight}
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What one evaluation found."""
-
     metrics: dict[str, float]
     losses: dict[str, float]
     rows: int
@@ -92,11 +75,11 @@ class Evaluation:
 
     @property
     def values(self) -> dict[str, float]:
-        """Losses and metrics by name."""
         return {**self.losses, **self.metrics}
 
     def as_record(self, progress: TrainingProgress, seconds: float, saved: bool) -> dict[str, Any]:
         """One line of eval_result.jsonl; `saved` says whether there is a checkpoint of this step."""
+        also = {"calibration_bins": self.calibration, "group_auc": self.group_auc, "remarks": self.remarks}
         return {
             "step": progress.step,
             "epoch": progress.epoch,
@@ -105,9 +88,7 @@ class Evaluation:
             "rows": self.rows,
             "seconds": round(seconds, 3),
             "checkpoint": f"step-{progress.step}" if saved else None,
-            **({"calibration_bins": self.calibration} if self.calibration else {}),
-            **({"group_auc": self.group_auc} if self.group_auc else {}),
-            **({"remarks": self.remarks} if self.remarks else {}),
+            **{name: value for name, value in also.items() if value},
         }
 
     @classmethod
@@ -125,7 +106,7 @@ class Evaluation:
 
 def evaluate(
     model: nn.Module,
-    scoring: Scoring,
+    scoring: Model,
     batches: Iterable[Batch],
     metrics: TaskMetrics,
     on_batch: Callable[[Batch], None] = lambda batch: None,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from penstock.training.evaluate import Evaluation
-from penstock.training.pipeline import Stopwatch
 from penstock.training.progress import TrainingProgress
+from penstock.training.step import Stopwatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Ended:
     restored_step: int | None
     """The best step, where the run went back to it."""
     is_repeated: bool = False
-    """An earlier process told the same end, and this one had nothing to do."""
+    """An earlier process reported the same end, and this one had nothing to do."""
 
 
 Event = Started | Step | Skipped | Logged | Evaluated | Saved | Ended

@@ -11,7 +11,7 @@ import torch
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import format_size
-from penstock.readers.origin import locate
+from penstock.readers.stream import locate
 from penstock.runtime.memory import MemoryMonitor
 from penstock.tensors.batch import Batch, Position
 from penstock.training.precision import LossScaling
@@ -45,7 +45,6 @@ class Failures:
         device: torch.device,
         scaling: LossScaling | None,
     ) -> None:
-        """`folder` is that of the run; `device` the one that computes."""
         self._folder, self._train, self._batch_cost_size = folder, train, batch_cost_size
         self._monitor, self._device, self.scaling = monitor, device, scaling
         self._num_in_a_row = 0
@@ -66,7 +65,7 @@ class Failures:
             path = folder / f"step-{progress.step + 1}{several}.jsonl"
             write_rows(path, batch, outcome.predictions)
         found = (
-            f"step {progress.step + 1}: the loss is {outcome.loss} on {batch.num_rows:,} rows{_origin_of(batch)}"
+            f"step {progress.step + 1}: the loss is {outcome.loss} on {batch.num_rows:,} rows{_where(batch)}"
             f"{first_bad_row(batch, outcome.predictions)}; the rows are in {path}"
         )
         if is_error:
@@ -92,7 +91,7 @@ class Failures:
         scale = self.scaling.scale
         if scale < MIN_SCALE:
             raise DataError(
-                f"step {progress.step + 1}: a gradient on {batch.num_rows} rows{_origin_of(batch)} is not finite in "
+                f"step {progress.step + 1}: a gradient on {batch.num_rows} rows{_where(batch)} is not finite in "
                 f"FP16 at any scale (now {scale:g}), though the loss is; "
                 "use train_config.mixed_precision: BF16, or none"
             )
@@ -113,7 +112,12 @@ class Failures:
         else:
             limit = self._monitor.report.limit_bytes
             use = f"{format_size(self._monitor.sample())} of memory.limit {format_size(limit)} were taken"
-        return f"{asked_for(cause)}{use}"
+        found = re.search(r"tried to allocate ([\d.]+) ?(bytes|[KMGT]iB)", str(cause), re.IGNORECASE)
+        if found is None:
+            return use
+        amount, unit = found.groups()
+        size = format_size(int(amount)) if unit == "bytes" else f"{float(amount):g}{unit}"
+        return f"{size} were asked for, {use}"
 
     def out_of_memory(self, progress: TrainingProgress, batch: Batch, shortage: str) -> BudgetExceeded:
         """The error, after the rows were written aside where there is memory for that."""
@@ -128,20 +132,14 @@ class Failures:
         cost = f", its cost at most {self._batch_cost_size:,}" if by_cost else ""
         setting = "data_config.batch_cost_size" if by_cost else "data_config.batch_size"
         return BudgetExceeded(
-            f"step {progress.step + 1}: memory ran out on a batch of {batch.num_rows:,} rows{_origin_of(batch)}, "
+            f"step {progress.step + 1}: memory ran out on a batch of {batch.num_rows:,} rows{_where(batch)}, "
             f"{format_size(batch.nbytes)} as read{cost}: {shortage}; {rows}; lower {setting}, "
             "or the widths of tables and layers, then go on with --continue_train"
         )
 
 
-def asked_for(error: BaseException) -> str:
-    """How much was wanted at once, where the error says it: "1.5GiB were asked for, "."""
-    found = re.search(r"tried to allocate ([\d.]+) ?(bytes|[KMGT]iB)", str(error), re.IGNORECASE)
-    if found is None:
-        return ""
-    amount, unit = found.groups()
-    size = format_size(int(amount)) if unit == "bytes" else f"{float(amount):g}{unit}"
-    return f"{size} were asked for, "
+def _where(batch: Batch) -> str:
+    return f" ({batch.position})" if batch.position is not None else ""
 
 
 def write_rows(path: Path, batch: Batch, predictions: Mapping[str, torch.Tensor]) -> None:
@@ -170,7 +168,11 @@ def first_bad_row(batch: Batch, predictions: Mapping[str, torch.Tensor]) -> str:
     for name, values in predictions.items():
         if values.shape[:1] == bad.shape:
             wide = values.to("cpu", torch.float32).reshape(batch.num_rows, -1)
-            bad |= ~(torch.isfinite(wide) | _is_masked(name, wide)).all(dim=1)
+            is_good = torch.isfinite(wide)
+            if name.startswith("logits") and wide.shape[1] > 1:
+                # Of several logits, -inf beside finite ones is that of a class which a mask rules out.
+                is_good |= torch.isneginf(wide) & is_good.any(dim=1, keepdim=True)
+            bad |= ~is_good.all(dim=1)
     count = int(bad.sum())
     if not count:
         return ""
@@ -178,17 +180,6 @@ def first_bad_row(batch: Batch, predictions: Mapping[str, torch.Tensor]) -> str:
     origin = _origin(batch.position, row)
     where = f"row {origin['row']} of {origin['file']}" if origin else f"row {row} of the batch"
     return f"; predictions of {count:,} of them are not finite, the first {where}"
-
-
-def _is_masked(name: str, values: torch.Tensor) -> torch.Tensor:
-    """Which numbers are those of classes that a mask rules out: of several logits, -inf beside finite ones."""
-    if not name.startswith("logits") or values.shape[1] < 2:
-        return torch.zeros_like(values, dtype=torch.bool)
-    return torch.isneginf(values) & torch.isfinite(values).any(dim=1, keepdim=True)
-
-
-def _origin_of(batch: Batch) -> str:
-    return f" ({batch.position})" if batch.position is not None else ""
 
 
 def _origin(position: Position | None, row: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import torch
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 from penstock.optim.dense import set_learning_rate
-from penstock.optim.schedules import Schedule, plateaus
+from penstock.optim.schedules import PlateauSchedule, Schedule
 from penstock.runtime.world import State
 from penstock.training.progress import TrainingProgress
 
@@ -20,10 +20,13 @@ class LearningRates:
         self._scheduled = scheduled
         self._applied: dict[str, float] = {}
         self._set_by_hand: dict[str, float] = {}
-        self._plateaus = plateaus((name, schedule) for name, (_, schedule) in scheduled.items())
+        self._plateaus = {
+            name: schedule
+            for name, (_, schedule) in scheduled.items()
+            if isinstance(schedule, PlateauSchedule)
+        }
 
     def values(self, progress: TrainingProgress) -> dict[str, float]:
-        """The rate of each optimizer for the next step."""
         return {
             name: schedule.value(progress.step, progress.epoch)
             for name, (_, schedule) in self._scheduled.items()

@@ -40,8 +40,6 @@ NAMES_OF_A_RUN = frozenset(
 
 
 class ModelDir:
-    """The files of one run."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.run_file = path / "run.yaml"
@@ -133,45 +131,32 @@ class ModelDir:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other trainings on this machine out of the folder; the system lets go when this process ends."""
-        descriptor = _locked(self.lock_file)
-        if descriptor is None:
-            raise ConfigError.at(
-                "model_dir",
-                f"another penstock train is writing in '{self.path}'; "
-                "wait until it ends, or choose another --model_dir",
-            )
+        """Keep other trainings on this machine out of the folder; the system lets go when this process ends.
+
+        Who held the file removes it before letting go, so a lock counts only on the file that the path still leads to.
+        """
+        path, is_ours = self.lock_file, False
+        while not is_ours:
+            with suppress(FileExistsError, FileNotFoundError):
+                path.touch(exist_ok=False)
+                path.chmod(0o644)  # so that other users can open it too
+            with suppress(FileNotFoundError):
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    is_ours = os.path.samestat(os.fstat(descriptor), path.stat())
+                except BlockingIOError:
+                    raise ConfigError.at(
+                        "model_dir",
+                        f"another penstock train is writing in '{self.path}'; "
+                        "wait until it ends, or choose another --model_dir",
+                    ) from None
+                finally:
+                    if not is_ours:
+                        os.close(descriptor)
         try:
             yield
         finally:
             with suppress(OSError):  # it may be another user's
-                os.unlink(self.lock_file)
+                os.unlink(path)
             os.close(descriptor)
-
-
-def _locked(path: Path) -> int | None:
-    """An open file that is ours until it is closed; None where it is somebody else's.
-
-    Who held it removes it before letting go, so a lock counts only on the file that the path still leads to.
-    """
-    while True:
-        descriptor = _open_for_all(path)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
-                return descriptor
-        os.close(descriptor)
-
-
-def _open_for_all(path: Path) -> int:
-    """Open a file that may be another user's, or make it so that others can open it too."""
-    try:
-        return os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT)
-        os.fchmod(descriptor, 0o644)
-        return descriptor

@@ -9,21 +9,30 @@ from torch import nn
 
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
+from penstock.models.model import Model
 from penstock.tensors.batch import Batch
-from penstock.training.evaluate import Predictions, Scoring, evaluation_mode
+from penstock.training.evaluate import evaluation_mode
 
 
 def predict(
-    model: nn.Module, scoring: Scoring, batches: Iterable[Batch], output_columns: Sequence[str] | None = None
+    model: nn.Module, scoring: Model, batches: Iterable[Batch], output_columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """One record batch per batch: reserved columns first, then predictions, rows as they came."""
     for batch in batches:
         # The mode is set around each batch, not around the loop: a generator may be left half-way.
         with evaluation_mode(model):
             found = scoring.predict(batch)
-        yield as_record_batch(
-            {name: found[name] for name in (found if output_columns is None else output_columns)}, batch
-        )
+        reserved = batch.reserves.get()
+        columns: dict[str, pa.Array[Any]] = {}
+        if reserved is not None:
+            columns.update(zip(reserved.schema.names, reserved.columns, strict=True))
+        for name in found if output_columns is None else output_columns:
+            if name in columns:
+                raise ConfigError(
+                    f"reserved column '{name}' has the name of a prediction; rename it or leave it out"
+                )
+            columns[name] = as_arrow(found[name])
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 def require_predictions(names: Sequence[str] | None, known: Iterable[str]) -> None:
@@ -32,20 +41,6 @@ def require_predictions(names: Sequence[str] | None, known: Iterable[str]) -> No
     for name in names or ():
         if name not in known:
             raise ConfigError(f"--output_columns: the model gives no '{name}'; {hint(name, known)}")
-
-
-def as_record_batch(predictions: Predictions, batch: Batch) -> pa.RecordBatch:
-    reserved = batch.reserves.get()
-    columns: dict[str, pa.Array[Any]] = {}
-    if reserved is not None:
-        columns.update(zip(reserved.schema.names, reserved.columns, strict=True))
-    for name, values in predictions.items():
-        if name in columns:
-            raise ConfigError(
-                f"reserved column '{name}' has the name of a prediction; rename it or leave it out"
-            )
-        columns[name] = as_arrow(values)
-    return pa.RecordBatch.from_pydict(columns)
 
 
 def as_arrow(values: torch.Tensor) -> "pa.Array[Any]":

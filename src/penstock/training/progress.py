@@ -34,14 +34,6 @@ class TrainingProgress:
         self.window_steps += 1
         self.window_loss += loss
 
-    def skip(self, num_rows: int) -> None:
-        self.skipped_batches += 1
-        self.skipped_rows += num_rows
-
-    def overflow(self) -> None:
-        self.overflowed_batches += 1
-        self.epoch_overflows += 1
-
     def move_to_new_data(self) -> None:
         """What was done counts, an epoch that was begun too; what is left to do is that of the new data.
 
@@ -55,13 +47,6 @@ class TrainingProgress:
     def end_epoch(self) -> None:
         self.epoch += 1
         self.epoch_steps = self.epoch_overflows = 0
-
-    def mean_loss(self) -> float:
-        """Of the steps since the last window was closed."""
-        return self.window_loss / self.window_steps
-
-    def close_window(self) -> None:
-        self.window_steps, self.window_loss = 0, 0.0
 
     def state_dict(self) -> State:
         return asdict(self)

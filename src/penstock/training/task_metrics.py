@@ -2,8 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import torch
 
@@ -36,7 +35,7 @@ class TaskMetrics:
         """`group_columns` says which of the columns that a batch carries along a grouping_key means.
 
         With `collectives` values are those of the rows of all ranks, and every rank must call `compute`. Metrics of
-        training exchange by themselves when a window closes, and are not given any here. `share` is told what the
+        training exchange by themselves when a window closes, and are not given any here. `share` counts what the
         metrics hold; their limits are for others to set.
         """
         self._metrics, self._group_columns = metrics, dict(group_columns or {})
@@ -46,16 +45,17 @@ class TaskMetrics:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.reset()
 
     def update(self, predictions: Mapping[str, torch.Tensor], batch: Batch) -> None:
         """Add one batch; what several metrics read becomes an array once."""
         if not self._metrics:
             return
-        metrics, groups = self._metrics.values(), self._groups(batch)
+        metrics, carried = self._metrics.values(), batch.reserves.get() if self._group_columns else None
+        groups = {}
+        if carried is not None:
+            groups = {key: carried.column(column) for key, column in self._group_columns.items()}
         read = {name: as_array(predictions[name]) for name in {metric.prediction for metric in metrics}}
         labels = {name: as_array(batch.labels[name]) for name in {metric.label for metric in metrics}}
         for metric in metrics:
@@ -63,7 +63,6 @@ class TaskMetrics:
         self._lease()
 
     def compute(self) -> dict[str, float]:
-        """The values now, by name; NaN where undefined."""
         if self._collectives is not None:
             self._of_all_ranks = {
                 name: reduced(bound.metric, self._collectives) for name, bound in self._metrics.items()
@@ -76,13 +75,14 @@ class TaskMetrics:
         return values
 
     def remarks(self) -> dict[str, str]:
-        """What a reader of the values must know, by name.
-
-        Why one is undefined, how many rows it is without, and what else the metric says (`remark`, where it has one:
-        how many groups its mean is over).
-        """
-        remarks = {name: _remark(metric) for name, metric in self._of_ranks().items()}
-        return {name: remark for name, remark in remarks.items() if remark}
+        """By name: why a value is undefined, its metric's `remark`, and how many rows it is without."""
+        found = {}
+        for name, metric in self._of_ranks().items():
+            count = metric.num_left_out
+            left_out = f"without {count:,} row{'s' * (count > 1)} whose prediction is NaN" if count else None
+            parts = (metric.undefined_because, getattr(metric, "remark", None), left_out)
+            found[name] = "; ".join(filter(None, parts))
+        return {name: remark for name, remark in found.items() if remark}
 
     def reset(self) -> None:
         self._of_all_ranks = None
@@ -97,7 +97,7 @@ class TaskMetrics:
         return states
 
     def load_state_dict(self, state: State) -> None:
-        """Go on counting; a metric that the run did not have before, or with other options, starts anew."""
+        """Go on counting; a metric that the run did not have before, or with other options, starts again."""
         for name, metric in self._metrics.items():
             if name not in state:
                 continue
@@ -123,15 +123,3 @@ class TaskMetrics:
             total += max(computing_bytes(metric) - held_bytes(metric) for metric in metrics)
         with self._share.lease(min(total, self._share.limit_bytes)):
             pass  # the share remembers the most
-
-    def _groups(self, batch: Batch) -> dict[str, Any]:
-        carried = batch.reserves.get() if self._group_columns else None
-        if carried is None:
-            return {}
-        return {key: carried.column(column) for key, column in self._group_columns.items()}
-
-
-def _remark(metric: Metric) -> str:
-    count = metric.num_left_out
-    left_out = f"without {count:,} row{'s' * (count > 1)} whose prediction is NaN" if count else None
-    return "; ".join(filter(None, (metric.undefined_because, getattr(metric, "remark", None), left_out)))

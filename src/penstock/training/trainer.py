@@ -14,33 +14,19 @@ from penstock.training.best import MARK, EarlyStop
 from penstock.training.callbacks import Callbacks
 from penstock.training.checkpoints import RunCheckpoints
 from penstock.training.evaluate import Evaluation
-from penstock.training.events import (
-    Ended,
-    Evaluated,
-    Event,
-    Listener,
-    Logged,
-    Saved,
-    Skipped,
-    Started,
-    Step,
-)
+from penstock.training.events import Ended, Evaluated, Event, Listener, Logged, Saved, Skipped, Started, Step
 from penstock.training.failures import Failures
 from penstock.training.learning_rates import LearningRates
 from penstock.training.model_dir import ModelDir
-from penstock.training.pipeline import Agreement, FinishedStep, OneProcess, Pipeline, Wishes
 from penstock.training.progress import Every, Timetable, TrainingProgress
+from penstock.training.step import Agreement, FinishedStep, Pipeline, Wishes
 from penstock.training.task_metrics import TaskMetrics
 
 
 class BatchSource(Resumable, Protocol):
-    """Batches of one epoch after another."""
-
     def __iter__(self) -> Iterator[Batch]: ...
 
-    def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch."""
-        ...
+    def set_epoch(self, epoch: int) -> None: ...
 
 
 @dataclass
@@ -68,7 +54,7 @@ class Trainer:
     """What a line of the log says about the machine, since it was last asked."""
     interrupted: Callable[[], bool] = lambda: False
     """After a signal, or past the memory limit where that is to stop the run."""
-    agreement: Agreement = field(default_factory=OneProcess)
+    agreement: Agreement = field(default_factory=Agreement)
 
     evaluation: Evaluation | None = field(default=None, init=False)
     evaluated_step: int | None = field(default=None, init=False)
@@ -111,16 +97,19 @@ class Trainer:
             batches = self.agreement.over(iter(self.batches))
             while (done := self._next_step(batches)) is not None:
                 self._position = done.batch.resume_state
+                self.count(done)
                 if done.outcome.taken:
-                    self.count(done)
                     self._do_what_is_due(Every.due_after_step)
-                else:
-                    self._pass_over(done)
                 del done  # the next step needs the memory
                 if self._stops() or end.reached(progress):
                     return
             if not progress.epoch_steps and not progress.epoch_overflows:
-                raise no_step(progress) if progress.skipped_batches else no_batch("train_input_path")
+                if not progress.skipped_batches:
+                    raise no_batch("train_input_path")
+                raise DataError(
+                    f"epoch {progress.epoch}: no batch gave a finite loss, {progress.skipped_batches:,} were skipped; "
+                    "look at the rows in model_dir/nonfinite, or lower the learning rate"
+                )
             progress.end_epoch()
             self.batches.set_epoch(progress.epoch)
             self._position = None
@@ -146,27 +135,27 @@ class Trainer:
         raise self.failures.out_of_memory(self.progress, batch, shortage)
 
     def count(self, done: FinishedStep) -> None:
-        """A step was taken: say so, and log it when it is its turn."""
-        progress, outcome = self.progress, done.outcome
-        progress.count(done.batch.num_rows, outcome.loss)
-        self._start(progress.step - 1)
-        self.metrics.update(outcome.predictions, done.batch)
-        self.emit(Step(progress, outcome.loss, self.pipeline.stopwatch))
-        if self.timetable.log_every.due_after_step(progress):
-            self._log()
-
-    def _pass_over(self, done: FinishedStep) -> None:
-        """Count a batch that moved nothing, unless that is an error."""
-        progress, batch = self.progress, done.batch
-        if done.outcome.overflowed:
-            self._start(progress.step)
+        """Count a step, and log it when it is its turn; or a batch that moved nothing, unless that is an error."""
+        progress, (batch, outcome) = self.progress, done
+        if not outcome.taken and not outcome.overflowed:
+            self.failures.nonfinite(progress, batch, outcome)
+        if not self._has_started:
+            self._has_started = True
+            self.emit(Started(progress.step))
+        if outcome.taken:
+            progress.count(batch.num_rows, outcome.loss)
+            self.metrics.update(outcome.predictions, batch)
+            self.emit(Step(progress, outcome.loss, self.pipeline.stopwatch))
+            if self.timetable.log_every.due_after_step(progress):
+                self._log()
+        elif outcome.overflowed:
             scale = self.failures.overflow(progress, batch)
-            progress.overflow()
+            progress.overflowed_batches += 1
+            progress.epoch_overflows += 1
             self.emit(Skipped(progress.step + 1, batch.num_rows, progress.overflowed_batches, scale))
         else:
-            self.failures.nonfinite(progress, batch, done.outcome)
-            self._start(progress.step)
-            progress.skip(batch.num_rows)
+            progress.skipped_batches += 1
+            progress.skipped_rows += batch.num_rows
             self.emit(Skipped(progress.step + 1, batch.num_rows, progress.skipped_batches))
 
     def _do_what_is_due(self, due: Callable[[Every, TrainingProgress], bool]) -> None:
@@ -232,7 +221,7 @@ class Trainer:
         now = time.perf_counter()
         scaling = self.failures.scaling
         numbers = {
-            "loss": progress.mean_loss(),
+            "loss": progress.window_loss / progress.window_steps,
             "rows_per_second": round((progress.rows - rows) / (now - since)),
             "steps_per_second": round((progress.step - step) / (now - since), 3),
             "waiting_share": round(self.pipeline.stopwatch.waiting_share(), 4),
@@ -242,7 +231,7 @@ class Trainer:
         rates, metrics, remarks = self.rates.values(progress), self.metrics.compute(), self.metrics.remarks()
         self._counted_from, self._logged_step = (now, progress.step, progress.rows), progress.step
         if closing:
-            progress.close_window()
+            progress.window_steps, progress.window_loss = 0, 0.0
         self.emit(Logged(progress, numbers, rates, metrics, remarks))
         self._stops()
 
@@ -250,7 +239,9 @@ class Trainer:
         """Do what a kill may have come before: telling of the checkpoint one continues from, and evaluating it."""
         progress, every = self.progress, self.timetable.evaluate_every
         if self._ended_before:
-            self.callbacks.control.forget_stop()  # who continues a run that came to its end wants more of it
+            self.callbacks.control.stop_reason = (
+                None  # who continues a run that came to its end wants more of it
+            )
         if progress.evaluated_step == progress.step:
             self.evaluate()
         known = Evaluation.recalled(self.folder.evaluations.read(), progress.evaluated_step)
@@ -295,11 +286,6 @@ class Trainer:
     def _evaluated(self) -> dict[str, float]:
         return {} if self.evaluation is None else self.evaluation.values
 
-    def _start(self, step: int) -> None:
-        if not self._has_started:
-            self._has_started = True
-            self.emit(Started(step))
-
     def emit(self, event: Event) -> None:
         for listener in self.listeners:
             listener(event)
@@ -309,12 +295,4 @@ def no_batch(key: str) -> DataError:
     """The error for data that are there but give nothing."""
     return DataError(
         f"{key}: the files give no batch: they have no rows, or fewer than data_config.batch_size with drop_remainder"
-    )
-
-
-def no_step(progress: TrainingProgress) -> DataError:
-    """The error for an epoch of which every batch was passed over: the next one would be no other."""
-    return DataError(
-        f"epoch {progress.epoch}: no batch gave a finite loss, {progress.skipped_batches:,} were skipped; "
-        "look at the rows in model_dir/nonfinite, or lower the learning rate"
     )

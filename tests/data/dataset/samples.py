@@ -39,3 +39,8 @@ def labels(batches: Iterable[dict[str, Any]]) -> list[list[int]]:
 def rows(batches: Iterable[dict[str, Any]]) -> list[int]:
     """The labels of all batches."""
     return [label for batch in labels(batches) for label in batch]
+
+
+def cases(text: str) -> list[tuple[str, str]]:
+    """Calls, each with what it says in the line below."""
+    return list(zip(*[map(str.strip, text.strip().splitlines())] * 2, strict=True))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock
-from penstock.readers.blocks import Shard
+from penstock.readers.order import Shard
 from tests.data.dataset.samples import labels, rows
 
 

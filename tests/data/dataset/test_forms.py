@@ -23,12 +23,6 @@ def test_record_batches_of_what_a_map_gave():
     assert batch["name"].to_pylist() == ["ann", "bob", None]
 
 
-def test_back_to_arrays():
-    [batch] = numbered(2).batch(2).to_arrow().to_numpy()
-
-    assert batch["y"].tolist() == [0, 1]
-
-
 def test_the_form_stays_when_more_is_said():
     [batch, *_] = numbered(4).batch(2).to_arrow().take(1)
 

@@ -5,15 +5,11 @@ import pytest
 
 import penstock
 from penstock.data.arrow_numpy import Ragged
-from tests.data.dataset.samples import numbered, numbered_file
+from tests.data.dataset.samples import cases, numbered
 
 
 def draw(batch, generator):
     return {"y": batch["y"], "drawn": generator.integers(0, 2**60, len(batch["y"]))}
-
-
-def draw_for_a_row(row, generator):
-    return {"y": row["y"], "drawn": generator.integers(0, 2**60)}
 
 
 def drawn(batches):
@@ -39,12 +35,6 @@ def test_rows_are_mapped_before_and_after_they_are_batches():
     assert alone == [{"y": 0, "name": "row 0"}, {"y": 2, "name": "row 1"}, {"y": 4, "name": "row 2"}]
 
 
-def test_rows_of_different_lengths_become_lists():
-    [batch] = numbered(3).batch(3).map(lambda row: {"ones": np.ones(row["y"])}, rows=True)
-
-    assert batch["ones"].tolist() == [[], [1], [1, 1]]
-
-
 def test_lists_that_pass_through_rows_stay_lists():
     dataset = penstock.from_arrays({"clicks": [[1, 2], [3, 4]]}).batch(2)
 
@@ -60,31 +50,6 @@ def test_maps_follow_each_other():
     assert [batch["y"].tolist() for batch in one_more.map(lambda batch: {"y": 10 * batch["y"]})] == [[10, 20]]
 
 
-def test_what_a_row_draws_depends_on_the_row_and_the_epoch_alone(tmp_path):
-    path = numbered_file(tmp_path, 60)
-
-    def read():
-        return penstock.read_parquet(path)
-
-    expected = drawn(read().batch(60).map(draw_for_a_row, seed=3, rows=True))
-    shards = [read().shard(index, 2).shuffle("1KiB").batch(7) for index in range(2)]
-
-    assert len(set(expected.values())) == 60
-    assert (
-        drawn(batch for shard in shards for batch in shard.map(draw_for_a_row, seed=3, rows=True)) == expected
-    )
-    assert drawn(read().batch(9).prefetch("1KiB").map(draw_for_a_row, seed=3, rows=True)) == expected
-    assert drawn(read().batch(60).map(draw_for_a_row, seed=4, rows=True)) != expected
-    second_epoch = list(read().batch(60).map(draw_for_a_row, seed=3, rows=True).epochs(2))[1:]
-    assert not set(drawn(second_epoch).values()) & set(expected.values())
-
-
-def test_no_two_batches_draw_the_same_numbers():
-    numbers = drawn(numbered(40).shuffle("200B").batch(4).map(draw, seed=1))
-
-    assert len(set(numbers.values())) == 40
-
-
 def test_two_maps_with_one_seed_draw_different_numbers():
     def again(batch, generator):
         return {**batch, "again": generator.integers(0, 2**60, len(batch["y"]))}
@@ -94,61 +59,29 @@ def test_two_maps_with_one_seed_draw_different_numbers():
     assert not np.any(batch["drawn"] == batch["again"])
 
 
-@pytest.mark.parametrize(
-    ("fn", "rows", "message"),
-    [
-        (
-            lambda batch: None,
-            False,
-            "gave None for a batch of 4 that begins with row 0 of arrays in memory; return a dict",
-        ),
-        (
-            lambda batch: batch["y"],
-            False,
-            "gave an object of type ndarray for a batch of 4 that begins with row 0 of",
-        ),
-        (
-            lambda batch: {"y": batch["y"][:2]},
-            False,
-            "column 'y' has 2 rows for a batch of 4 that begins with row 0",
-        ),
-        (
-            lambda batch: {"y": batch["y"].sum()},
-            False,
-            "column 'y' has a single value for a batch of 4 that begins",
-        ),
-        (
-            lambda row: row if row["y"] < 2 else None,
-            True,
-            "gave None for row 2 of arrays in memory; return a dict of",
-        ),
-        (
-            lambda row: {str(row["y"]): 1},
-            True,
-            "the columns are 0 for row 0 of arrays in memory but 1 for row 1 of",
-        ),
-    ],
-    ids=["None", "no dict", "fewer rows", "one value", "a row is None", "other columns"],
-)
-def test_what_is_no_batch_is_told(fn, rows, message):
+RESULTS = """
+data.map(lambda batch: None)
+    gave None for a batch of 4 that begins with row 0 of arrays in memory; return a dict
+data.map(lambda batch: batch["y"])
+    gave an object of type ndarray for a batch of 4 that begins with row 0 of
+data.map(lambda batch: {"y": batch["y"][:2]})
+    column 'y' has 2 rows for a batch of 4 that begins with row 0
+data.map(lambda batch: {"y": batch["y"].sum()})
+    column 'y' has a single value for a batch of 4 that begins
+data.map(lambda row: row if row["y"] < 2 else None, rows=True)
+    gave None for row 2 of arrays in memory; return a dict of
+data.map(lambda row: {str(row["y"]): 1}, rows=True)
+    the columns are 0 for row 0 of arrays in memory but 1 for row 1 of
+"""
+
+
+@pytest.mark.parametrize(("call", "message"), cases(RESULTS))
+def test_what_is_no_batch_is_told(call, message):
     with pytest.raises(penstock.DataError) as told:
-        list(numbered(4).batch(4).map(fn, rows=rows))
+        list(eval(call, {"data": numbered(4).batch(4)}))
 
     assert str(told.value).startswith("map: ")
     assert message in str(told.value)
-
-
-@pytest.mark.parametrize("ahead", [False, True], ids=["in the loop", "in a thread"])
-def test_an_error_on_a_row_names_the_row_and_keeps_its_cause(ahead):
-    def pick(row):
-        return {"z": {0: "a", 1: "b"}[int(row["y"])]}
-
-    rows = numbered(4).map(pick, rows=True).batch(4)
-    with pytest.raises(penstock.DataError) as told:
-        list(rows.prefetch() if ahead else rows)
-
-    assert str(told.value) == "map: pick failed for row 2 of arrays in memory: KeyError: 2"
-    assert isinstance(told.value.__cause__, KeyError)
 
 
 def test_lists_of_different_lengths_need_to_be_ragged():
@@ -169,34 +102,23 @@ def test_what_arrow_does_not_have_is_told():
         list(complex_numbers.to_arrow())
 
 
-@pytest.mark.parametrize(
-    ("fn", "options", "message"),
-    [
-        (
-            lambda batch: batch,
-            {"seed": 1},
-            "map: <lambda>(batch) is called with a batch and a generator, with seed=: too many positional arguments",
-        ),
-        (
-            lambda batch, generator: batch,
-            {},
-            (
-                "map: <lambda>(batch, generator) is called with a batch, without seed=: missing a required argument: "
-                "'generator'"
-            ),
-        ),
-        (
-            lambda: None,
-            {"rows": True},
-            "map: <lambda>() is called with a row, without seed=: too many positional arguments",
-        ),
-        (dict, {"seed": "a"}, "map: seed is 'a'; give a whole number"),
-        (dict, {"rows": "yes"}, "map: rows is 'yes'; give True or False"),
-    ],
-    ids=["no generator", "a generator", "nothing", "seed", "rows"],
-)
-def test_a_function_that_cannot_be_called_is_told_at_once(fn, options, message):
-    with pytest.raises(penstock.ConfigError) as told:
-        numbered(2).batch(2).map(fn, **options)
+FUNCTIONS = """
+data.map(lambda batch: batch, seed=1)
+    <lambda>(batch) is called with a batch and a generator, with seed=: too many positional arguments
+data.map(lambda batch, generator: batch)
+    <lambda>(batch, generator) is called with a batch, without seed=: missing a required argument: 'generator'
+data.map(lambda: None, rows=True)
+    <lambda>() is called with a row, without seed=: too many positional arguments
+data.map(dict, seed="a")
+    seed is 'a'; give a whole number
+data.map(dict, rows="yes")
+    rows is 'yes'; give True or False
+"""
 
-    assert str(told.value) == message
+
+@pytest.mark.parametrize(("call", "message"), cases(FUNCTIONS))
+def test_a_function_that_cannot_be_called_is_told_at_once(call, message):
+    with pytest.raises(penstock.ConfigError) as told:
+        eval(call, {"data": numbered(2).batch(2)})
+
+    assert str(told.value) == f"map: {message}"

@@ -14,7 +14,7 @@ from penstock.data.cursor import READER_CAP_BYTES, share_memory
 from penstock.data.memory_plan import shuffle_bytes_of
 from penstock.data.sources import Files
 from penstock.readers.files import list_files
-from penstock.readers.sections import DatasetType, ReadingSection
+from penstock.readers.sections import ReadingSection
 
 
 @pytest.fixture(scope="module")
@@ -27,34 +27,28 @@ def path(tmp_path_factory):
 
 
 def chain_of(path, **said):
-    section = ReadingSection(dataset_type=DatasetType.ParquetDataset)
+    section = ReadingSection(dataset_type="ParquetDataset")
     return Chain(Files(path.name, section, list_files(str(path))), **said)
 
 
 def shares_of(chain):
-    shares = share_memory(chain, chain.survey()).shares
+    shares = share_memory(chain, chain.scan()).shares
     return {name: share.limit_bytes for name, share in shares.items()}
 
 
 def test_by_default_the_reader_gets_what_it_can_use(path):
     chain = chain_of(path)
 
-    assert shares_of(chain) == {"reader": chain.survey().ample_bytes}
-    assert chain.survey().ample_bytes < READER_CAP_BYTES
+    assert shares_of(chain) == {"reader": chain.scan().ample_bytes}
+    assert chain.scan().ample_bytes < READER_CAP_BYTES
 
 
 def test_a_shuffle_gets_room_for_its_rows(path):
     chain = chain_of(path, shuffling=Shuffling(MIB, seed=0))
-    num_rows = MIB // chain.survey().row_bytes
+    num_rows = MIB // chain.scan().row_bytes
 
     assert chain.shuffle_rows() == num_rows
-    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), num_rows)
-
-
-def test_a_shuffle_of_little_data_takes_little(path):
-    chain = chain_of(path, first_rows=10, shuffling=Shuffling(64 * MIB, seed=0))
-
-    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.survey(), 10) < 2 * MIB
+    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.scan(), num_rows)
 
 
 def test_all_shares_fit_the_limit(path):
@@ -73,20 +67,6 @@ def test_rows_that_cost_nothing_cannot_fill_the_memory():
     ):
         list(free.batch(cost="cost", limit=10).memory("16MiB"))
     assert len(list(free.batch(cost="cost", limit=10, max_rows=10_000).memory("16MiB"))) == 50
-
-
-def test_what_is_prefetched_waits_in_so_many_bytes():
-    made = []
-
-    def note(batch):
-        made.append(len(batch["x"]))
-        return batch
-
-    dataset = penstock.from_arrays({"x": np.zeros(10_000)}).batch(100).map(note).prefetch(3 * 800)
-    with iter(dataset) as batches:
-        next(batches)
-        next(batches)
-        assert len(made) <= 2 + 3 + 1
 
 
 def test_a_background_thread_ends_with_its_loop():

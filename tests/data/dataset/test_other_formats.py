@@ -35,17 +35,17 @@ WRITERS = {
 }
 """Each writes a file; its name has no suffix that would tell."""
 
-LOOKS = {
-    "parquet": ("Parquet", "read_parquet"),
-    "csv": ("CSV", "read_csv"),
-    "tabs": ("CSV", "read_csv(..., delimiter='\\t')"),
-    "json": ("JSON", "read_json"),
-    "array": ("JSON", "read_json"),
-    "feather": ("Arrow IPC", "read_arrow"),
-    "stream": ("Arrow IPC", "read_arrow"),
-    "tfrecord": ("TFRecord", "read_tfrecord"),
-    "npy": ("NumPy", "read_numpy"),
-    "npz": ("NumPy", "read_numpy"),
+CALLS = {
+    "parquet": "read_parquet",
+    "csv": "read_csv",
+    "tabs": "read_csv(..., delimiter='\\t')",
+    "json": "read_json",
+    "array": "read_json",
+    "feather": "read_arrow",
+    "stream": "read_arrow",
+    "tfrecord": "read_tfrecord",
+    "npy": "read_numpy",
+    "npz": "read_numpy",
 }
 NAMES = {
     "read_parquet": "Parquet",
@@ -55,14 +55,15 @@ NAMES = {
     "read_tfrecord": "TFRecord",
     "read_numpy": "NumPy",
 }
-PAIRS = [(written, call) for written in WRITERS for call, name in NAMES.items() if LOOKS[written][0] != name]
+PAIRS = [(written, call) for written in WRITERS for call in NAMES if not CALLS[written].startswith(call)]
 
 
 @pytest.mark.parametrize(("written", "call"), PAIRS)
 def test_a_file_of_another_format_is_told_with_the_call_that_reads_it(tmp_path, written, call):
     path = tmp_path / "data"
     WRITERS[written](path)
-    looks, right_call = LOOKS[written]
+    right_call = CALLS[written]
+    looks = NAMES[right_call.partition("(")[0]]
 
     with pytest.raises(penstock.DataError) as told:
         getattr(penstock, call)(path)

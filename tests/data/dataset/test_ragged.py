@@ -16,11 +16,6 @@ def test_rows_are_views():
     assert CLICKS.lengths.tolist() == [2, 0, 1, 1]
 
 
-def test_a_part_of_the_rows():
-    assert CLICKS[1:3].tolist() == [[], [9]]
-    assert CLICKS[3:1].tolist() == []
-
-
 def test_a_row_that_is_not_there():
     with pytest.raises(IndexError, match="there is no row 4; there are 4"):
         CLICKS[4]
@@ -40,7 +35,3 @@ def test_lists_of_lists():
     assert visits.tolist() == [[[7, 8]], [[], [9], [4]]]
     with pytest.raises(TypeError, match="lists of lists have no rectangle"):
         visits.padded()
-
-
-def test_it_shows_the_first_rows():
-    assert repr(CLICKS) == "Ragged([[7, 8], [], [9], ...], 4 rows)"

@@ -1,62 +1,9 @@
 """Going on where a loop was left: exactly, with everything on the way, and on another number of shards."""
 
-import json
-
-import numpy as np
 import pytest
 
 import penstock
-from tests.data.dataset.samples import labels, numbered, numbered_file, rows
-
-
-def noisy(batch, generator):
-    return {**batch, "noise": generator.normal(size=len(batch["y"]))}
-
-
-CHAINS = {
-    "in order": lambda data: data.batch(4),
-    "shuffled": lambda data: data.shuffle("300B", seed=1).batch(4),
-    "one of two shards": lambda data: data.shard(1, 2).shuffle("300B").batch(4),
-    "epochs": lambda data: data.shuffle("300B").batch(4).epochs(3),
-    "a few batches of each epoch": lambda data: data.shuffle("300B").batch(4).take(2).epochs(2),
-    "some batches in all": lambda data: data.batch(4).epochs().take(14),
-    "some rows": lambda data: data.shuffle("300B").take(9).batch(4).epochs(2),
-    "the first rows": lambda data: data.take(9).shuffle("300B").batch(4).epochs(2),
-    "by cost": lambda data: data.shuffle("300B").batch(cost="y", limit=40).epochs(2),
-    "prefetched": lambda data: data.shuffle("300B").batch(4).epochs(2).prefetch("1KiB"),
-    "mapped": lambda data: data.shuffle("300B").batch(4).map(noisy, seed=5).epochs(2),
-    "mapped by row": lambda data: data.batch(4).map(lambda row: {**row, "twice": 2 * row["y"]}, rows=True),
-}
-
-
-@pytest.mark.parametrize("chained", CHAINS.values(), ids=CHAINS.keys())
-def test_a_loop_goes_on_after_every_batch(chained):
-    def make():
-        return chained(numbered(30))
-
-    expected = [plain(batch) for batch in make()]
-    for stop in range(len(expected) + 1):
-        before, after = make(), make()
-        iterator = iter(before)
-        for _ in range(stop):
-            next(iterator)
-        after.load_state_dict(json.loads(json.dumps(before.state_dict())))
-        assert [plain(batch) for batch in after] == expected[stop:], stop
-
-
-def plain(batch):
-    return {name: column.tolist() for name, column in batch.items()}
-
-
-def test_rows_go_on_after_every_row():
-    for stop in range(8):
-        before, after = numbered(7).shuffle("100B"), numbered(7).shuffle("100B")
-        iterator = iter(before)
-        taken = [int(next(iterator)["y"]) for _ in range(stop)]
-        after.load_state_dict(before.state_dict())
-        assert taken + [int(row["y"]) for row in after] == [
-            int(row["y"]) for row in numbered(7).shuffle("100B")
-        ]
+from tests.data.dataset.samples import cases, labels, numbered
 
 
 def test_a_place_after_a_whole_loop_is_the_start_of_the_next_epoch():
@@ -80,101 +27,30 @@ def test_the_iterator_has_the_place_too():
     assert labels(iterator) == [[4, 5, 6, 7], [8, 9, 10, 11]]
 
 
-def test_a_dataset_that_was_not_read_yet_has_a_place():
-    dataset = numbered(12).batch(4)
-    dataset.load_state_dict(numbered(12).batch(4).state_dict())
-
-    assert len(labels(dataset)) == 3
-
-
-@pytest.mark.parametrize("num_shards", [1, 2, 5])
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_another_number_of_shards_has_the_rest_of_the_rows(tmp_path, num_shards, shuffled):
-    path = numbered_file(tmp_path, 103)
-
-    def shard(index, count):
-        dataset = penstock.read_parquet(path).shard(index, count)
-        return (dataset.shuffle("1KiB", seed=2) if shuffled else dataset).batch(4)
-
-    seen, states = [], []
-    for index in range(3):
-        dataset = shard(index, 3)
-        iterator = iter(dataset)
-        seen += [row for _ in range(index + 2) for row in next(iterator)["y"].tolist()]
-        states.append(dataset.state_dict())
-    for index in range(num_shards):
-        dataset = shard(index, num_shards)
-        dataset.load_state_dict(states)
-        seen += rows(dataset)
-
-    assert sorted(seen) == list(range(103))
-
-
-def test_an_epoch_after_the_rest_of_one_is_whole(tmp_path):
-    path = numbered_file(tmp_path, 50)
-    before = penstock.read_parquet(path).shard(0, 2).batch(10).epochs(2)
-    other = penstock.read_parquet(path).shard(1, 2).batch(10).epochs(2)
-    next(iter(before))
-    next(iter(other))
-    whole = penstock.read_parquet(path).batch(10).epochs(2)
-
-    whole.load_state_dict([before.state_dict(), other.state_dict()])
-
-    assert [len(batch) for batch in labels(whole)] == [10, 10, 10, 10, 10, 10, 10, 10]
-
-
 def saved(chained):
     dataset = chained(numbered(40))
     next(iter(dataset))
     return dataset.state_dict()
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        (
-            lambda data: data.shuffle("1MiB", seed=1).batch(4),
-            lambda data: data.batch(4),
-            "with .shuffle in 40 rows and seed 1, and this Dataset is without .shuffle; the order of rows",
-        ),
-        (
-            lambda data: data.shuffle("240B").batch(4),
-            lambda data: data.shuffle("480B").batch(4),
-            "with .shuffle in 10 rows and seed 0, and this Dataset is with .shuffle in 20 rows and seed 0; the order",
-        ),
-        (
-            lambda data: data.take(20).batch(4),
-            lambda data: data.batch(4),
-            "the place was saved with .take(20), and this Dataset is with all rows",
-        ),
-        (
-            lambda data: data.shard(0, 2).batch(4),
-            lambda data: data.batch(4),
-            "the position is of shard 0 of 2, this is shard 0 of 1; load the positions of all shards together",
-        ),
-    ],
-)
-def test_a_place_of_another_order_is_refused(before, after, message):
+ORDERS = """
+data.shuffle("1MiB", seed=1).batch(4) -> data.batch(4)
+    with .shuffle in 40 rows and seed 1, and this Dataset is without .shuffle; the order of rows
+data.take(20).batch(4) -> data.batch(4)
+    the position was saved with .take(20), and this Dataset is with all rows
+data.shard(0, 2).batch(4) -> data.batch(4)
+    the position is of shard 0 of 2, this is shard 0 of 1; load the positions of all shards together
+"""
+
+
+@pytest.mark.parametrize(("chains", "message"), cases(ORDERS))
+def test_a_place_of_another_order_is_refused(chains, message):
+    before, after = (eval(chain, {"data": numbered(40)}) for chain in chains.split(" -> "))
+    next(iter(before))
+
     with pytest.raises(penstock.CheckpointError) as told:
-        after(numbered(40)).load_state_dict(saved(before))
-
+        after.load_state_dict(before.state_dict())
     assert message in str(told.value)
-
-
-def test_a_place_of_other_data_is_refused():
-    other = penstock.from_arrays({"x": np.zeros((40, 2), np.float32), "y": np.arange(40)}).batch(4)
-
-    with pytest.raises(
-        penstock.CheckpointError, match=r"^arrays in memory: is not the file that the position was"
-    ):
-        other.load_state_dict(saved(lambda data: data.batch(4)))
-
-
-def test_no_places_are_no_place():
-    with pytest.raises(
-        penstock.CheckpointError, match=r"^there are no places in this list; load those of all shards$"
-    ):
-        numbered(3).load_state_dict([])
 
 
 def place(**changes):
@@ -211,20 +87,7 @@ def test_what_is_no_place_is_told_with_what_it_is(state, problem, ahead):
     with pytest.raises(penstock.CheckpointError) as told:
         (iter(dataset) if ahead and not isinstance(state, list) else dataset).load_state_dict(state)
 
-    assert str(told.value) == f"this is no place of a Dataset: {problem}; load what state_dict() of one gave"
-
-
-@pytest.mark.parametrize(
-    ("indexes", "problem"),
-    [([0, 0], "given more than once: shard 0 of 2; missing: shard 1 of 2"), ([1], "missing: shard 0 of 2")],
-)
-def test_shards_that_are_missing_or_given_twice_are_named(indexes, problem):
-    states = [numbered(9).shard(index, 2).state_dict() for index in indexes]
-
-    with pytest.raises(penstock.CheckpointError) as told:
-        numbered(9).shard(0, 3).load_state_dict(states)
-
-    assert str(told.value) == f"the positions of all shards are needed together, each once; {problem}"
+    assert str(told.value) == f"this is no position of a Dataset: {problem}; load what state_dict() of one gave"
 
 
 def test_a_part_that_was_taken_cannot_be_cut_anew():

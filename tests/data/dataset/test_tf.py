@@ -1,6 +1,5 @@
 """A Dataset as a tf.data.Dataset; needs TensorFlow, which is an extra."""
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -8,36 +7,6 @@ import penstock
 from tests.data.dataset.samples import numbered
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow is an extra: pip install 'penstock[tf]'")
-
-
-def test_types_and_shapes_are_those_of_the_columns():
-    assert numbered(5).batch(2).to_tf().element_spec == {
-        "x": tf.TensorSpec((None, 2), tf.float32),
-        "y": tf.TensorSpec((None,), tf.int64),
-    }
-    assert numbered(5).batch(2, drop_remainder=True).to_tf().element_spec["x"].shape == (2, 2)
-    assert numbered(5).to_tf().element_spec == {
-        "x": tf.TensorSpec((2,), tf.float32),
-        "y": tf.TensorSpec((), tf.int64),
-    }
-
-
-def test_images_keep_their_axes():
-    images = np.zeros((3, 4, 5, 2), np.float32)
-    dataset = penstock.from_arrays({"image": images})
-
-    assert dataset.batch(2).to_tf().element_spec["image"].shape.as_list() == [None, 4, 5, 2]
-    assert next(iter(dataset.to_tf()))["image"].shape == (4, 5, 2)
-
-
-def test_rows_come_in_order_and_every_loop_is_an_epoch():
-    dataset = numbered(20).shuffle("1MiB").batch(8)
-    batches = dataset.to_tf()
-
-    first, second = ([batch["y"].numpy().tolist() for batch in batches] for _ in range(2))
-
-    expected = [batch["y"].tolist() for batch in numbered(20).shuffle("1MiB").batch(8).epochs(2)]
-    assert first + second == expected
 
 
 def test_texts_lists_and_times():
@@ -84,25 +53,3 @@ def test_what_a_map_gives_back_is_seen_from_the_first_batch():
 def test_the_number_of_batches_is_known():
     assert numbered(5).batch(2).epochs(3).to_tf().cardinality() == 9
     assert numbered(5).batch(2).epochs().to_tf().cardinality() == tf.data.UNKNOWN_CARDINALITY
-
-
-def test_it_goes_on_from_a_place_that_was_loaded():
-    before, after = (numbered(6).batch(2) for _ in range(2))
-    next(iter(before))
-    after.load_state_dict(before.state_dict())
-
-    assert [batch["y"].numpy().tolist() for batch in after.to_tf()] == [[2, 3], [4, 5]]
-
-
-def test_a_model_learns_from_it():
-    features = np.random.default_rng(0).normal(size=(512, 3)).astype(np.float32)
-    labels = (features @ [1.0, -2.0, 0.5]).astype(np.float32)
-    dataset = penstock.from_arrays({"x": features, "y": labels}).shuffle("1MiB").batch(32).to_tf()
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="zeros")])
-    model.compile(optimizer=tf.keras.optimizers.SGD(0.1), loss="mse")
-
-    losses = model.fit(dataset.map(lambda batch: (batch["x"], batch["y"])), epochs=3, verbose=0).history[
-        "loss"
-    ]
-
-    assert losses[-1] < 1e-3 < losses[0]

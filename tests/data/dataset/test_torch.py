@@ -6,11 +6,10 @@ from traceback import clear_frames
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader
 
 import penstock
-from tests.data.dataset.samples import numbered, numbered_file
+from tests.data.dataset.samples import numbered
 
 
 def labels(batches):
@@ -31,16 +30,6 @@ def refused_by_workers(error, match):
     with pytest.raises(error, match=match) as told:
         yield
     clear_frames(told.tb)
-
-
-def test_it_is_an_iterable_dataset_of_tensors():
-    dataset = numbered(5).batch(2).to_torch()
-
-    assert isinstance(dataset, IterableDataset)
-    assert labels(dataset) == [[0, 1], [2, 3], [4]]
-    first = next(iter(dataset))
-    assert (first["x"].dtype, first["x"].shape) == (torch.float32, (2, 2))
-    assert repr(dataset) == "TorchDataset(arrays in memory; batches of 2 rows)"
 
 
 def test_writing_into_a_tensor_does_not_reach_the_data():
@@ -73,14 +62,6 @@ def test_what_has_no_tensor_stays_what_it_is():
     assert batch["image"].tolist() == [[1, 2], [3, 4]]
 
 
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_a_data_loader_gets_every_row_once_an_epoch(tmp_path, num_workers):
-    dataset = penstock.read_parquet(numbered_file(tmp_path, 101)).shuffle("1KiB", seed=3).batch(8).to_torch()
-    loader = DataLoader(dataset, batch_size=None, num_workers=num_workers)
-
-    assert rows(loader) == list(range(101))
-
-
 def test_a_data_loader_can_make_the_batches_itself():
     loader = DataLoader(numbered(10).shuffle("1MiB").to_torch(), batch_size=4)
 
@@ -88,26 +69,10 @@ def test_a_data_loader_can_make_the_batches_itself():
     assert rows(loader) == list(range(10))
 
 
-def test_more_workers_than_rows():
-    loader = DataLoader(numbered(1).batch(4).to_torch(), batch_size=None, num_workers=2)
-
-    assert labels(loader) == [[0]]
-
-
 def test_take_is_of_all_workers_together():
     loader = DataLoader(numbered(40).batch(2).take(5).to_torch(), batch_size=None, num_workers=2)
 
     assert len(labels(loader)) == 5
-
-
-def test_workers_that_are_kept_begin_the_next_epoch():
-    dataset = numbered(40).shuffle("1MiB").batch(40).to_torch()
-    loader = DataLoader(dataset, batch_size=None, num_workers=1, persistent_workers=True)
-
-    first, second = labels(loader), labels(loader)
-
-    assert first != second
-    assert [first, second] == [labels(dataset), labels(dataset)]
 
 
 @pytest.mark.parametrize("persistent_workers", [False, True])
@@ -131,16 +96,6 @@ def test_workers_share_the_memory():
         labels(DataLoader(dataset, batch_size=None, num_workers=2))
 
 
-def test_a_loop_goes_on_without_workers():
-    before, after = (numbered(20).shuffle("200B").batch(4).to_torch() for _ in range(2))
-    iterator = iter(before)
-    first = labels([next(iterator)])
-
-    after.load_state_dict(before.state_dict())
-
-    assert first + labels(DataLoader(after, batch_size=None)) == labels(numbered(20).shuffle("200B").batch(4))
-
-
 def test_a_place_that_workers_cannot_have_is_refused():
     dataset = numbered(20).batch(4).to_torch()
     dataset.load_state_dict(dataset.state_dict())
@@ -149,19 +104,3 @@ def test_a_place_that_workers_cannot_have_is_refused():
         penstock.CheckpointError, match="a place was loaded before the workers of the DataLoader began"
     ):
         labels(DataLoader(dataset, batch_size=None, num_workers=1))
-
-
-def test_what_workers_draw_for_a_row_is_what_one_process_draws():
-    def draw(row, generator):
-        return {"y": row["y"], "drawn": generator.integers(0, 2**60)}
-
-    dataset = numbered(30).shuffle("200B").batch(4).map(draw, seed=9, rows=True).to_torch()
-
-    def drawn(batches):
-        return {
-            pair
-            for batch in batches
-            for pair in zip(batch["y"].tolist(), batch["drawn"].tolist(), strict=True)
-        }
-
-    assert drawn(DataLoader(dataset, batch_size=None, num_workers=2)) == drawn(dataset)

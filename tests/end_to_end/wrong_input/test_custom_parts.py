@@ -69,10 +69,7 @@ def metric(place: str) -> tuple[tuple[str, str], ...]:
 
 def rate(place: str) -> tuple[tuple[str, str], ...]:
     return (
-        (
-            OPTIMIZER,
-            f'dense_optimizer: {{adam_optimizer: {{}}, custom_learning_rate: {{place: "{place}"}}}}',
-        ),
+        (OPTIMIZER, f'dense_optimizer: {{adam_optimizer: {{}}, custom_learning_rate: {{place: "{place}"}}}}'),
     )
 
 

@@ -181,9 +181,7 @@ FEATURES_AND_MODELS = [
 
 FILES = [
     Wrong(
-        "no such file",
-        "rum.yaml: there is no such file; did you mean 'run.yaml'?",
-        command="train rum.yaml",
+        "no such file", "rum.yaml: there is no such file; did you mean 'run.yaml'?", command="train rum.yaml"
     ),
     Wrong(
         "a folder in its place",

@@ -95,50 +95,37 @@ def write_run(
     return folder
 
 
+def column(name: str, kind: str, distinct: int, *uses: str, **facts: Any) -> dict[str, Any]:
+    """What a look at some rows found in a column."""
+    known = {"column": name, "type": kind, "distinct": distinct, "distinct_is": "at least", "null_part": 0.0}
+    return {**known, "used_for": list(uses), **facts}
+
+
 PROFILE = {
     "rows": 15_000,
     "rows_looked_at": 4_096,
     "columns_used": 4,
     "columns": [
-        {
-            "column": "click",
-            "type": "int64",
-            "null_part": 0.0,
-            "distinct": 2,
-            "distinct_is": "at least",
-            "min": 0,
-            "max": 1,
-            "mean": 0.25,
-            "most_frequent": 0,
-            "most_frequent_part": 0.75,
-            "used_for": ["label"],
-        },
-        {
-            "column": "user_id",
-            "type": "int64",
-            "null_part": 0.0,
-            "distinct": 3_000,
-            "distinct_is": "at least",
-            "min": 0,
-            "max": 9_999,
-            "mean": 5_000.0,
-            "most_frequent": 7,
-            "most_frequent_part": 0.01,
-            "used_for": ["id_feature user", "grouping of metrics"],
-        },
-        {
-            "column": "tags",
-            "type": "list<string>",
-            "null_part": 0.0625,
-            "distinct": 120,
-            "distinct_is": "at least",
-            "min": "<b>",
-            "max": "t\x1dz",
-            "mean_length": 2.84,
-            "shortest": 1,
-            "longest": 5,
-            "used_for": ["id_feature tags"],
-        },
+        column(
+            *("click", "int64", 2, "label"), min=0, max=1, mean=0.25, most_frequent=0, most_frequent_part=0.75
+        ),
+        column(
+            *("user_id", "int64", 3_000, "id_feature user", "grouping of metrics"),
+            min=0,
+            max=9_999,
+            mean=5_000.0,
+            most_frequent=7,
+            most_frequent_part=0.01,
+        ),
+        column(
+            *("tags", "list<string>", 120, "id_feature tags"),
+            null_part=0.0625,
+            min="<b>",
+            max="t\x1dz",
+            mean_length=2.84,
+            shortest=1,
+            longest=5,
+        ),
     ],
     "seconds": 0.1,
 }

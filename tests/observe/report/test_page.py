@@ -43,12 +43,7 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     assert "parsing is the bottleneck; data_config.num_workers: 2" in page
     for fact in ("2 files, 2MiB", "15,000 in 1 whole epoch", "in windows of 4,096 rows", "87% of those"):
         assert fact in page
-
-
-def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
-    page = page_of([read_run(write_run(tmp_path / "one"))])
-
-    assert re.findall(r"https?:|<link|<img|@import|url\(|\bsrc=", page) == []
+    assert re.findall(r"https?:|<link|<img|@import|url\(|\bsrc=", page) == []  # nothing from elsewhere
 
 
 def test_what_a_run_does_not_have_is_absent_not_empty(tmp_path: Path) -> None:
@@ -84,25 +79,17 @@ def test_calibration_and_groups_are_shown_where_evaluations_hold_them(tmp_path: 
         "remarks": {"grouped_auc": "1 of 2 groups have both classes"},
         "group_auc": [{"group": "small", "rows": 2, "auc": None}, {"group": "large", "rows": 9, "auc": 0.75}],
     }
-    page = page_of([read_run(write_run(tmp_path / "one", evaluations=[detailed]))])
+    later = {**detailed, "step": 20, "group_auc": [{"group": "later", "rows": 9, "auc": 0.75}]}
+    log = [START, *STEPS, {**EARLY_END, "step": 20, "restored_step": detailed["step"]}]
+    page = page_of([read_run(write_run(tmp_path / "one", log, [detailed, later]))])
 
     assert "Calibration" in captions(page)
     assert "Groups" in headings(page)
-    assert re.findall(r'<th scope="row">(large|small)</th><td>(\d)</td><td>([^<]*)</td>', page) == [
+    assert re.findall(r'<th scope="row">(large|small|later)</th><td>(\d)</td><td>([^<]*)</td>', page) == [
         ("large", "9", "0.7500"),
         ("small", "2", "one class"),
     ]
     assert "grouped_auc: 1 of 2 groups have both classes. Here are the 2 groups with most rows." in page
-
-
-def test_calibration_and_groups_are_of_the_step_that_a_run_went_back_to(tmp_path: Path) -> None:
-    evaluations = [
-        {**record, "group_auc": [{"group": f"of step {record['step']}", "rows": 9, "auc": 0.75}]}
-        for record in EVALUATIONS
-    ]
-    page = page_of([read_run(write_run(tmp_path / "one", [START, *STEPS, EARLY_END], evaluations))])
-
-    assert re.findall(r'scope="row">(of step \d+)</th>', page) == ["of step 10"]
 
 
 def test_groups_of_several_runs_have_the_names_of_their_runs(tmp_path: Path) -> None:
@@ -133,32 +120,24 @@ def test_runs_beside_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cells"),
+    ("name", "values", "cells"),
     [
-        ("log_loss_buy", "<td><b>0.40000</b></td><td>1.10000</td>"),
-        ("auc_buy", "<td>0.40000</td><td><b>1.10000</b></td>"),
-        ("calibration_buy", "<td>0.40000</td><td><b>1.10000</b></td>"),
-        ("my_own", "<td>0.40000</td><td>1.10000</td>"),
+        ("log_loss_buy", (0.4, 1.1), "<td><b>0.40000</b></td><td>1.10000</td>"),
+        ("auc_buy", (0.4, 1.1), "<td>0.40000</td><td><b>1.10000</b></td>"),
+        ("calibration_buy", (0.4, 1.1), "<td>0.40000</td><td><b>1.10000</b></td>"),
+        ("calibration", (0.9, 1.3), "<td><b>0.90000</b></td><td>1.30000</td>"),
+        ("custom", (0.4, 1.1), "<td>0.40000</td><td>1.10000</td>"),
     ],
 )
 def test_the_better_of_two_runs_is_that_of_the_metric_be_it_of_a_tower(
-    tmp_path: Path, name: str, cells: str
+    tmp_path: Path, name: str, values: tuple[float, float], cells: str
 ) -> None:
     runs = [
         write_run(tmp_path / run, evaluations=[{**EVALUATIONS[-1], "metrics": {name: value}}])
-        for run, value in (("one", 0.4), ("two", 1.1))
+        for run, value in zip(("one", "two"), values, strict=True)
     ]
 
     assert f'<th scope="row">{name}</th>{cells}' in page_of(read_runs(runs))
-
-
-def test_a_calibration_below_1_may_be_nearer_to_it(tmp_path: Path) -> None:
-    runs = [
-        write_run(tmp_path / run, evaluations=[{**EVALUATIONS[-1], "metrics": {"calibration": value}}])
-        for run, value in (("one", 0.9), ("two", 1.3))
-    ]
-
-    assert "<td><b>0.90000</b></td><td>1.30000</td>" in page_of(read_runs(runs))
 
 
 def test_the_page_says_what_changed_since_the_run_before(tmp_path: Path) -> None:
@@ -168,16 +147,9 @@ def test_the_page_says_what_changed_since_the_run_before(tmp_path: Path) -> None
     page = write_report(later).read_text()
 
     assert "Configuration since monday" in headings(page)
+    first = write_report(tmp_path / "monday").read_text()
+    assert "No earlier run of deepfm on the same train_input_path lies in a folder beside this one." in first
     assert '<th scope="row">train_config.num_epochs</th><td>1</td><td>2</td>' in page
-
-
-def test_the_page_says_that_there_is_no_run_of_this_model_before(tmp_path: Path) -> None:
-    write_run(tmp_path / "monday", run_file=RUN_FILE.replace("deepfm", "mmoe"))
-
-    page = write_report(write_run(tmp_path / "tuesday")).read_text()
-
-    assert "No earlier run of deepfm on the same train_input_path lies in a folder beside this one." in page
-    assert "monday" not in page
 
 
 def test_a_run_that_stopped_early_shows_the_step_that_it_went_back_to(tmp_path: Path) -> None:
@@ -201,20 +173,28 @@ def test_a_run_that_was_interrupted_says_of_which_step_its_figures_are(tmp_path:
     assert "<span>of step" not in evaluated_at_its_end
 
 
-def test_a_run_to_its_end_that_went_back_did_not_stop_early(tmp_path: Path) -> None:
-    end = {**EARLY_END, "stopped_because": None}
-    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, end]))])
+@pytest.mark.parametrize(
+    ("end", "line", "auc"),
+    [
+        (
+            {"stopped_because": None},
+            "<b>one ran to its end at step 15.</b> It went back to step 10, the best one",
+            "<div><b>0.8000</b><span>auc</span><span>of step 10</span></div>",
+        ),
+        (
+            {"restored_step": None, "stopped_because": "a callback asked for it"},
+            "<b>one stopped early at step 15: </b>a callback asked for it.</p>",
+            "<div><b>0.8500</b><span>auc</span></div>",
+        ),
+    ],
+)
+def test_a_run_may_go_back_without_a_stop_and_stop_without_going_back(
+    tmp_path: Path, end: dict[str, str | None], line: str, auc: str
+) -> None:
+    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, {**EARLY_END, **end}]))])
 
-    assert "<b>one ran to its end at step 15.</b> It went back to step 10, the best one" in page
-    assert "stopped early" not in page
-
-
-def test_a_run_that_stopped_and_kept_its_last_step_says_why(tmp_path: Path) -> None:
-    end = {**EARLY_END, "restored_step": None, "stopped_because": "a callback asked for it"}
-    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, end]))])
-
-    assert "<b>one stopped early at step 15: </b>a callback asked for it.</p>" in page
-    assert "<div><b>0.8500</b><span>auc</span></div>" in page
+    assert line in page
+    assert auc in page
 
 
 def test_a_comparison_is_of_the_steps_that_the_runs_ended_with(tmp_path: Path) -> None:
@@ -228,8 +208,11 @@ def test_a_comparison_is_of_the_steps_that_the_runs_ended_with(tmp_path: Path) -
 
 
 def test_an_undefined_metric_says_why(tmp_path: Path) -> None:
-    reason = {"remarks": {"grouped_auc": "no group with both classes"}}
-    evaluations = [EVALUATIONS[0], {**EVALUATIONS[1], **reason}]
+    always = {"auc": "without 1 row whose prediction is NaN"}
+    evaluations = [
+        {**EVALUATIONS[0], "remarks": always},
+        {**EVALUATIONS[1], "remarks": {**always, "grouped_auc": "no group with both classes"}},
+    ]
     page = page_of([read_run(write_run(tmp_path / "one", evaluations=evaluations))])
 
     assert (
@@ -238,13 +221,6 @@ def test_an_undefined_metric_says_why(tmp_path: Path) -> None:
     assert '<td><span class="undefined">undefined</span></td>' in page  # of a line without a reason
     assert '<td><span class="undefined" title="no group with both classes">undefined</span></td>' in page
     assert "<li>grouped_auc at step 15: no group with both classes</li>" in page
-
-
-def test_what_is_said_of_every_evaluation_is_said_once(tmp_path: Path) -> None:
-    remarks = {"remarks": {"auc": "without 1 row whose prediction is NaN"}}
-    evaluations = [{**record, **remarks} for record in EVALUATIONS]
-    page = page_of([read_run(write_run(tmp_path / "one", evaluations=evaluations))])
-
     assert page.count("<li>auc: without 1 row whose prediction is NaN</li>") == 1
     assert '<span title="without 1 row whose prediction is NaN">0.85000</span>' in page
 

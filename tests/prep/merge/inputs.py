@@ -1,10 +1,13 @@
 """Batch files to merge, and what a store holds."""
 
+import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from penstock.readers.batch_files import save_batch
+from penstock.readers.batch_files import read_header, save_batch
 from tests.readers.batch_files.samples import game_arrays
 
 SIZES = (5, 7, 1, 0, 12, 3)
@@ -30,11 +33,39 @@ def concatenated(batches):
 
 
 def load_split(folder: Path, split="train"):
-    """The arrays of a split as plain NumPy reads them, by the names of batch files."""
+    """The arrays of a split as other libraries read them, by the names of batch files."""
+    if (folder / f"{split}.h5").exists():
+        return load_hdf5(folder / f"{split}.h5")
+    if (folder / split).is_dir():
+        return load_parts(sorted((folder / split).iterdir()))
     arrays = {"strategic_features": np.load(folder / f"X_{split}.npy")}
     for kind in ("labels", "masks"):
         with np.load(folder / f"{kind}_{split}.npz") as archive:
             arrays |= {f"{kind}_{head}": archive[head] for head in archive.files}
+    return arrays
+
+
+def load_hdf5(path: Path):
+    """In the order of batch files: HDF5 sorts names."""
+    import h5py
+
+    with h5py.File(path) as file:
+        arrays = {name: file[name][:] for name in file}
+    return {name: arrays[name] for name in sorted(arrays, key=lambda name: name != "strategic_features")}
+
+
+def load_parts(paths):
+    """The arrays of Parquet or Arrow files."""
+    tables = [
+        pq.read_table(path) if path.suffix == ".parquet" else pa.ipc.open_file(path).read_all()
+        for path in paths
+    ]
+    arrays = {}
+    for name, column in zip(tables[0].column_names, pa.concat_tables(tables).columns, strict=True):
+        is_list = pa.types.is_fixed_size_list(column.type)
+        whole = column.combine_chunks()
+        values = (whole.flatten() if is_list else whole).to_numpy(zero_copy_only=False)
+        arrays[name] = values.reshape(len(column), column.type.list_size) if is_list else values
     return arrays
 
 
@@ -45,3 +76,17 @@ def all_bytes(folder: Path):
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def damage(path):
+    """Flip a bit of a mask so that nothing else shows it; gives a function that mends it."""
+    position = read_header(path).arrays["masks_target"].offset
+    before, content = path.stat(), bytearray(path.read_bytes())
+
+    def write():
+        content[position] ^= 1
+        path.write_bytes(content)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    write()
+    return write

@@ -1,57 +1,43 @@
-"""A merge that was stopped goes on with what is done; what is torn never looks whole."""
+"""A merge that was stopped goes on with what is done; what is torn never looks whole; a store may be there before."""
 
 import json
-import os
+import re
 
 import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.prep.merge.batches import BatchReader, find_batches
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.staging import locked, remove_others
 from penstock.prep.merge.verify import verify
-from penstock.readers.batch_files import read_header, save_batch
-from tests.prep.merge.inputs import all_bytes, concatenated, load_split, write_batches
+from penstock.readers.batch_files import save_batch
+from tests.prep.merge.inputs import all_bytes, concatenated, damage, load_split, write_batches
 from tests.readers.batch_files.samples import assert_same, game_arrays
 
 SMALL_PARTS = MergeOptions(part_bytes=1)
 """Each batch is a part."""
-
-
-def damage(path):
-    """Flip a bit of a mask so that nothing else tells; gives a function that mends it."""
-    place = read_header(path).array("masks_target").offset
-    before, content = path.stat(), bytearray(path.read_bytes())
-
-    def write():
-        content[place] ^= 1
-        path.write_bytes(content)
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-    write()
-    return write
+DAMAGED = "batch_0004.batch: array 'masks_target' is damaged"
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        SMALL_PARTS,
         MergeOptions(part_bytes=1, splits=SplitShares(0.5, 0.3, 0.2)),
         MergeOptions(part_bytes=100, shuffle=True, splits=SplitShares(0.5, 0.3, 0.2)),
         MergeOptions(part_bytes=1, workers=2),
+        MergeOptions(part_bytes=1, target="parquet", splits=SplitShares(0.5, 0.3, 0.2)),
     ],
-    ids=["plain", "split", "shuffled", "workers"],
+    ids=["split", "shuffled", "workers", "parquet"],
 )
 def test_it_goes_on_behind_the_last_part_that_is_done(tmp_path, options):
     write_batches(tmp_path / "in")
     merge(tmp_path / "in", tmp_path / "undisturbed", options=options)
     mend = damage(tmp_path / "in" / "batch_0004.batch")
 
-    with pytest.raises(DataError, match=r"batch_0004.batch: array 'masks_target' is damaged"):
+    with pytest.raises(DataError, match=DAMAGED):
         merge(tmp_path / "in", tmp_path / "out", options=options)
-    assert [name for name in all_bytes(tmp_path / "out") if not name.startswith(".merging-")] == []
+    assert [path.name[:9] for path in (tmp_path / "out").iterdir()] == [".merging-"]
     mend()
     result = merge(tmp_path / "in", tmp_path / "out", options=options)
 
@@ -81,26 +67,12 @@ def test_other_inputs_or_options_begin_anew(tmp_path, change):
     with pytest.raises(DataError):
         merge(tmp_path / "in", tmp_path / "out", options=SMALL_PARTS)
     mend()
-    options = SMALL_PARTS
     if change == "input":
         save_batch(tmp_path / "in" / "batch_0000.batch", game_arrays(5, seed=99))
-    else:
-        options = MergeOptions(part_bytes=1, heads="npy")
 
-    result = merge(tmp_path / "in", tmp_path / "out", options=options)
-
-    assert result.kept_tasks == 0
+    options = SMALL_PARTS if change == "input" else MergeOptions(part_bytes=1, heads="npy")
+    assert merge(tmp_path / "in", tmp_path / "out", options=options).kept_tasks == 0
     assert not list((tmp_path / "out").glob(".merging-*"))
-
-
-def test_a_whole_store_is_left_as_it_is(tmp_path):
-    write_batches(tmp_path / "in")
-    merge(tmp_path / "in", tmp_path / "out")
-    written_at = (tmp_path / "out" / "X_train.npy").stat().st_mtime_ns
-
-    merge(tmp_path / "in", tmp_path / "out")
-
-    assert (tmp_path / "out" / "X_train.npy").stat().st_mtime_ns == written_at
 
 
 def test_a_new_store_takes_the_place_of_an_old_one(tmp_path):
@@ -110,14 +82,8 @@ def test_a_new_store_takes_the_place_of_an_old_one(tmp_path):
 
     merge(tmp_path / "in", tmp_path / "out")
 
-    assert sorted(all_bytes(tmp_path / "out")) == [
-        "X_train.npy",
-        "labels_train.npz",
-        "manifest.json",
-        "masks_train.npz",
-        "notes.txt",
-    ]
-    assert not (tmp_path / "out" / "labels_train").exists()
+    names = ["X_train.npy", "labels_train.npz", "manifest.json", "masks_train.npz", "notes.txt"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     assert_same(load_split(tmp_path / "out"), concatenated(batches))
 
 
@@ -140,94 +106,6 @@ def test_a_kill_while_files_are_moved_is_mended(tmp_path, options):
     assert all_bytes(tmp_path / "old") == all_bytes(tmp_path / "expected")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (
-            b"{}",
-            "is damaged or no penstock store; remove it and the files of the store beside it, and merge ag",
-        ),
-        (
-            b"\0",
-            "is damaged or no penstock store; remove it and the files of the store beside it, and merge ag",
-        ),
-        (
-            b'{"kind": "notes", "version": 1, "crc32": 0}',
-            "is of kind 'notes', but 'penstock store' is wanted here; give another folder; to merge here, take it away",
-        ),
-    ],
-)
-def test_a_manifest_that_is_none_is_not_replaced(tmp_path, content, message):
-    write_batches(tmp_path / "in")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "manifest.json").write_bytes(content)
-
-    with pytest.raises(ConfigError, match=rf"manifest.json: {message}"):
-        merge(tmp_path / "in", tmp_path / "out")
-
-
-def test_files_of_somebody_else_are_not_replaced(tmp_path):
-    write_batches(tmp_path / "in")
-    (tmp_path / "out").mkdir()
-    np.save(tmp_path / "out" / "X_train.npy", [1, 2, 3])
-
-    with pytest.raises(ConfigError) as told:
-        merge(tmp_path / "in", tmp_path / "out")
-
-    assert str(told.value) == (
-        f"{tmp_path / 'out'}: X_train.npy is there without a manifest.json, and so no merge replaces it; remove or "
-        "move it, or choose another output_dir"
-    )
-
-
-def test_a_store_that_lost_its_manifest_is_told_at_once(tmp_path):
-    write_batches(tmp_path / "in")
-    merge(tmp_path / "in", tmp_path / "out")
-    (tmp_path / "out" / "manifest.json").unlink()
-
-    with pytest.raises(ConfigError) as told:
-        merge(tmp_path / "in", tmp_path / "out")
-
-    assert str(told.value) == (
-        f"{tmp_path / 'out'}: X_train.npy and 2 more are there without a manifest.json, and so no merge replaces them; "
-        "remove or move them, or choose another output_dir"
-    )
-    for path in (tmp_path / "out").iterdir():
-        path.unlink()
-    assert merge(tmp_path / "in", tmp_path / "out").num_samples == {"train": 28}
-
-
-@pytest.fixture
-def store_beside_a_failed_restart(tmp_path):
-    """A whole store, with what a merge left that was to write it anew."""
-    write_batches(tmp_path / "in")
-    merge(tmp_path / "in", tmp_path / "out", options=SMALL_PARTS)
-    mend = damage(tmp_path / "in" / "batch_0004.batch")
-    with pytest.raises(DataError):
-        merge(tmp_path / "in", tmp_path / "out", options=SMALL_PARTS, restart=True)
-    mend()
-    assert len(list((tmp_path / "out").glob(".merging-*"))) == 1
-    return tmp_path
-
-
-def test_what_a_failed_restart_left_goes_when_the_store_is_found_whole(store_beside_a_failed_restart):
-    folder = store_beside_a_failed_restart
-
-    assert merge(folder / "in", folder / "out", options=SMALL_PARTS).was_whole
-
-    assert not list((folder / "out").glob(".merging-*"))
-    assert verify(folder / "out", folder / "in") == []
-
-
-def test_what_a_merge_at_work_has_written_stays(store_beside_a_failed_restart):
-    folder = store_beside_a_failed_restart
-
-    with locked(folder / "out"):
-        assert merge(folder / "in", folder / "out", options=SMALL_PARTS).was_whole
-
-    assert len(list((folder / "out").glob(".merging-*"))) == 1
-
-
 def test_a_kill_before_the_last_folder_goes_costs_the_new_store_nothing(tmp_path):
     """The moment after manifest.json came to its place: what the old store had is still known."""
     write_batches(tmp_path / "in")
@@ -241,6 +119,65 @@ def test_a_kill_before_the_last_folder_goes_costs_the_new_store_nothing(tmp_path
     assert all_bytes(tmp_path / "out") == whole
 
 
+TAKE_AWAY = "is damaged or no penstock store; remove it and the files of the store beside it, and merge again"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("manifest.json", b"{}", f"manifest.json: {TAKE_AWAY}"),
+        (
+            "manifest.json",
+            b'{"kind": "notes", "version": 1, "crc32": 0}',
+            "is of kind 'notes', but 'penstock store' is wanted here; give another folder; to merge here, take it away",
+        ),
+        (
+            "X_train.npy",
+            b"",
+            "out: X_train.npy is there without a manifest.json, and so no merge replaces it",
+        ),
+    ],
+)
+def test_files_of_somebody_else_are_not_replaced(tmp_path, name, content, message):
+    write_batches(tmp_path / "in")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_bytes(content)
+
+    with pytest.raises(ConfigError, match=message):
+        merge(tmp_path / "in", tmp_path / "out")
+
+
+def test_a_store_that_lost_its_manifest_is_not_replaced(tmp_path):
+    write_batches(tmp_path / "in")
+    merge(tmp_path / "in", tmp_path / "out")
+    (tmp_path / "out" / "manifest.json").unlink()
+
+    with pytest.raises(ConfigError) as error:
+        merge(tmp_path / "in", tmp_path / "out")
+
+    assert str(error.value) == (
+        f"{tmp_path / 'out'}: X_train.npy and 2 more are there without a manifest.json, and so no merge replaces them; "
+        "remove or move them, or choose another output_dir"
+    )
+
+
+def test_what_a_failed_restart_left_goes_when_no_merge_is_at_work(tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out"
+    write_batches(source)
+    merge(source, target, options=SMALL_PARTS)
+    mend = damage(source / "batch_0004.batch")
+    with pytest.raises(DataError):
+        merge(source, target, options=SMALL_PARTS, restart=True)
+    mend()
+
+    with locked(target):
+        assert merge(source, target, options=SMALL_PARTS).was_whole
+    assert len(list(target.glob(".merging-*"))) == 1
+    assert merge(source, target, options=SMALL_PARTS).was_whole
+    assert not list(target.glob(".merging-*"))
+    assert verify(target, source) == []
+
+
 def test_two_merges_do_not_write_to_one_folder(tmp_path):
     write_batches(tmp_path / "in")
 
@@ -248,14 +185,70 @@ def test_two_merges_do_not_write_to_one_folder(tmp_path):
         merge(tmp_path / "in", tmp_path / "out")
 
 
-def test_a_batch_file_that_changes_meanwhile_is_noticed(tmp_path):
+@pytest.fixture
+def merged(tmp_path):
+    """Batch files, and the store of them."""
     write_batches(tmp_path / "in")
-    batches, _ = find_batches(tmp_path / "in")
-    path = tmp_path / "in" / "batch_0001.batch"
-    before_ns = path.stat().st_mtime_ns
-    save_batch(path, game_arrays(7, seed=99))
-    # Clocks of file systems tick every few milliseconds: both files may be of the same moment otherwise.
-    os.utime(path, ns=(before_ns, before_ns + 1_000_000_000))
+    first = merge(tmp_path / "in", tmp_path / "out")
+    assert (first.was_whole, first.replaced) == (False, None)
+    return tmp_path
 
-    with pytest.raises(DataError, match=r"batch_0001.batch: was changed while it was merged"):
-        BatchReader(batches, 1)
+
+def test_the_same_store_is_left_as_it_is_unless_a_file_is_gone(merged):
+    whole, path = all_bytes(merged / "out"), merged / "out" / "labels_train.npz"
+    written_at = path.stat().st_mtime_ns
+
+    again = merge(merged / "in", merged / "out", replace=False)
+    assert (again.was_whole, again.replaced, again.num_samples) == (True, None, {"train": 28})
+    assert path.stat().st_mtime_ns == written_at
+
+    path.unlink()
+    again = merge(merged / "in", merged / "out", replace=False)
+    assert (again.was_whole, again.replaced) == (False, None)
+    assert all_bytes(merged / "out") == whole
+
+
+def test_a_damaged_store_is_written_anew_where_that_is_asked_for(merged):
+    whole = all_bytes(merged / "out")
+    content = bytearray(whole["X_train.npy"])
+    content[500] ^= 1
+    (merged / "out" / "X_train.npy").write_bytes(content)
+
+    assert merge(merged / "in", merged / "out").was_whole  # sizes show nothing of it
+    again = merge(merged / "in", merged / "out", restart=True)
+
+    assert (again.was_whole, again.replaced, again.kept_tasks) == (False, None, 0)
+    assert all_bytes(merged / "out") == whole
+
+
+@pytest.mark.parametrize(
+    ("options", "difference"),
+    [
+        (MergeOptions(shuffle=True, seed=3), "other shuffle, seed"),
+        (
+            MergeOptions(target="parquet", level=3, compression="zstd"),
+            "other target, compression, compression_level",
+        ),
+    ],
+)
+def test_other_options_are_named(merged, options, difference):
+    before = all_bytes(merged / "out")
+    refusal = (
+        f"out: holds a store with {difference}; write over it with replace=True, or choose another output_dir"
+    )
+
+    with pytest.raises(ConfigError, match=re.escape(refusal)):
+        merge(merged / "in", merged / "out", options=options, replace=False)
+    assert all_bytes(merged / "out") == before
+
+    assert merge(merged / "in", merged / "out", options=options).replaced == difference
+
+
+@pytest.mark.parametrize(
+    ("more", "difference"), [({}, "other samples"), ({"weights": np.ones(5)}, "other arrays")]
+)
+def test_other_batch_files_are_named(merged, more, difference):
+    (merged / "other").mkdir()
+    save_batch(merged / "other" / "batch_0.batch", {**game_arrays(5, 9), **more})
+
+    assert merge(merged / "other", merged / "out").replaced == difference

@@ -15,23 +15,19 @@ from tests.prep.merge.inputs import all_bytes, concatenated, load_split, write_b
 from tests.readers.batch_files.samples import assert_same, game_arrays
 
 
-@pytest.mark.parametrize(
-    ("layout", "compression"),
-    [("native", "none"), ("native", "zstd"), ("native", "lz4"), ("npz", "none"), ("npz", "zlib")],
-)
-def test_a_store_is_its_batches_behind_each_other(tmp_path, layout, compression):
-    batches = write_batches(tmp_path / "in", layout=layout, compression=compression)
+def test_archives_are_whole_and_can_be_mapped(tmp_path):
+    batches = write_batches(tmp_path / "in")
 
-    result = merge(tmp_path / "in", tmp_path / "out")
+    merge(tmp_path / "in", tmp_path / "out")
 
-    assert_same(load_split(tmp_path / "out"), concatenated(batches))
-    assert result.num_samples == {"train": 28}
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "X_train.npy",
-        "labels_train.npz",
-        "manifest.json",
-        "masks_train.npz",
-    ]
+    names = ["X_train.npy", "labels_train.npz", "manifest.json", "masks_train.npz"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
+    with zipfile.ZipFile(tmp_path / "out" / "masks_train.npz") as archive:
+        assert archive.testzip() is None
+    mapped = load_batch(tmp_path / "out" / "masks_train.npz", mmap=True)
+    assert isinstance(mapped["target"], np.memmap)
+    assert mapped["target"].ctypes.data % 64 == 0
+    np.testing.assert_array_equal(mapped["target"], concatenated(batches)["masks_target"])
 
 
 def test_the_same_samples_give_the_same_bytes_however_they_were_stored(tmp_path):
@@ -44,47 +40,14 @@ def test_the_same_samples_give_the_same_bytes_however_they_were_stored(tmp_path)
     assert all_bytes(tmp_path / "other") == all_bytes(tmp_path / "one")
 
 
-def test_archives_are_whole_and_can_be_mapped(tmp_path):
-    batches = write_batches(tmp_path / "in")
-
-    merge(tmp_path / "in", tmp_path / "out")
-
-    with zipfile.ZipFile(tmp_path / "out" / "masks_train.npz") as archive:
-        assert archive.testzip() is None
-    mapped = load_batch(tmp_path / "out" / "masks_train.npz", mmap=True)
-    assert isinstance(mapped["target"], np.memmap)
-    assert mapped["target"].ctypes.data % 64 == 0
-    np.testing.assert_array_equal(mapped["target"], concatenated(batches)["masks_target"])
-
-
-@pytest.mark.parametrize("shuffle", [False, True])
-@pytest.mark.parametrize("heads", ["npz", "npy"])
-@pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_the_accumulative_way_gives_the_same_bytes(tmp_path, shuffle, heads, compression):
-    write_batches(tmp_path / "in", compression=compression, groups=True)
-    options = MergeOptions(splits=SplitShares(0.5, 0.2, 0.3), shuffle=shuffle, heads=heads)
-
-    merge(tmp_path / "in", tmp_path / "sequential", options=options)
-    merge(tmp_path / "in", tmp_path / "accumulative", "accumulative", options=options)
-
-    assert all_bytes(tmp_path / "accumulative") == all_bytes(tmp_path / "sequential")
-
-
-def test_heads_as_files_of_their_own(tmp_path):
-    batches = write_batches(tmp_path / "in")
-
-    merge(tmp_path / "in", tmp_path / "out", options=MergeOptions(heads="npy"))
-
-    labels = np.load(tmp_path / "out" / "labels_train" / "target.npy", mmap_mode="r")
-    np.testing.assert_array_equal(labels, concatenated(batches)["labels_target"])
-
-
-def test_an_array_that_is_of_no_head_is_a_file_of_its_own(tmp_path):
+def test_heads_and_other_arrays_as_files(tmp_path):
     arrays = {**game_arrays(4), "weights": np.arange(4.0)}
     save_batch(tmp_path / "batch_0.batch", arrays)
 
-    merge(tmp_path, tmp_path / "out")
+    merge(tmp_path, tmp_path / "out", options=MergeOptions(heads="npy"))
 
+    labels = np.load(tmp_path / "out" / "labels_train" / "target.npy", mmap_mode="r")
+    np.testing.assert_array_equal(labels, arrays["labels_target"])
     assert np.load(tmp_path / "out" / "weights_train.npy").tolist() == [0, 1, 2, 3]
 
 
@@ -106,10 +69,9 @@ def test_arrays_of_any_type_and_nothing_at_all(tmp_path, layout):
 
 def test_batches_without_samples_give_a_store_without_samples(tmp_path):
     write_batches(tmp_path / "in", [0, 0])
+    options = MergeOptions(splits=SplitShares(), shuffle=True)
 
-    result = merge(
-        tmp_path / "in", tmp_path / "out", options=MergeOptions(splits=SplitShares(), shuffle=True)
-    )
+    result = merge(tmp_path / "in", tmp_path / "out", options=options)
 
     assert result.num_samples == {"train": 0, "val": 0, "test": 0}
     assert load_split(tmp_path / "out", "val")["strategic_features"].shape == (0, 6)
@@ -124,33 +86,31 @@ def test_progress_counts_samples(tmp_path, capsys):
     assert "merging: samples 28/28" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"strategy": "sequentia"}, "merge_strategy: there is no 'sequentia'; did you mean 'sequential'?"),
-        ({"output_dir": "in"}, "in: output_dir is also intermediate_dir; choose another folder"),
-    ],
-)
-def test_wrong_arguments(tmp_path, arguments, message):
+def test_a_store_among_its_batch_files(tmp_path):
     write_batches(tmp_path / "in")
-    output_dir = tmp_path / arguments.pop("output_dir", "out")
 
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        merge(tmp_path / "in", output_dir, **arguments)
+    with pytest.raises(ConfigError, match="in: output_dir is also intermediate_dir; choose another folder"):
+        merge(tmp_path / "in", tmp_path / "in")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "message"),
     [
-        ({"target": "cvs"}, "target: there is no 'cvs'"),
-        ({"heads": "np"}, "heads: there is no 'np'; did you mean"),
-        ({"workers": 0}, "merge_workers: is 0; it must be at least 1"),
         (
             {"memory_bytes": 5},
-            re.escape("memory.limit: leaves 5B to a shuffle (memory_bytes); it must be at least 1MiB"),
+            "memory.limit: leaves 5B to a shuffle (memory_bytes); it must be at least 1MiB",
+        ),
+        (
+            {"target": "ipc", "compression": "zlib"},
+            "compression: zlib is not for target ipc; known: none, zstd, lz4",
+        ),
+        ({"compression": "zstd"}, "compression: zstd is not for target npy; known: none"),
+        (
+            {"target": "parquet", "compression": "zstd", "level": 99},
+            "compression level is 99; zstd has 1 to 22",
         ),
     ],
 )
-def test_wrong_options(arguments, message):
-    with pytest.raises(ConfigError, match=message):
-        MergeOptions(**arguments)
+def test_wrong_options(options, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        MergeOptions(**options)

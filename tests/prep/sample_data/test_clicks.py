@@ -5,13 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.prep.sample_data.clicks import (
-    CATEGORIES,
-    CITIES,
-    DEVICES,
     MAX_LENGTH,
     NUM_ITEMS,
     NUM_USERS,
-    TAGS,
 )
 from penstock.prep.sample_data.write import write_sample_data
 
@@ -67,18 +63,6 @@ def test_numbers_have_nulls_and_no_nan(rows, column, share):
     assert not pc.any(pc.is_nan(rows[column].cast(pa.float64()))).as_py()
 
 
-def test_words_come_from_the_vocabulary(rows):
-    for column, vocabulary in (("city", CITIES), ("device", DEVICES), ("category", CATEGORIES)):
-        assert set(rows[column].unique().to_pylist()) == set(vocabulary)
-    assert set(pc.list_flatten(rows["tags"]).unique().to_pylist()) <= set(TAGS)
-
-
-def test_users_and_items_keep_what_they_are(rows):
-    for key, columns in (("user_id", ["city", "age"]), ("item_id", ["category", "price"])):
-        different = rows.group_by([key, *columns]).aggregate([]).num_rows
-        assert different == len(rows[key].unique())
-
-
 def test_cost_is_one_more_than_the_length_of_the_history(rows):
     lengths = pc.list_value_length(rows["click_seq"])
 
@@ -94,10 +78,6 @@ def test_history_is_in_order_and_before_now(rows):
 
     assert (times < seconds(rows)[row]).all()
     assert (np.diff(times)[np.diff(row) == 0] > 0).all()
-
-
-def test_hour_is_that_of_the_event(rows):
-    assert rows["hour"].to_pylist() == pc.hour(rows["event_time"]).to_pylist()
 
 
 def test_buy_and_watch_time_only_after_a_click(rows):

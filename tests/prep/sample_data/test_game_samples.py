@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from penstock.prep.sample_data.game import HEADS, Players
+from penstock.prep.sample_data.game import HEADS, Game
 from penstock.prep.sample_data.write import write_sample_data
 
 EXAMPLE = Path(__file__).parents[3] / "examples/game/replays.py"
@@ -32,25 +32,20 @@ def games(replays, tmp_path_factory):
 
 
 def test_features_and_masks_are_those_that_choices_were_drawn_from(games):
-    decisions = next(Players(0).decisions(0))
+    decisions = next(Game(0).decisions(0))
     samples = games[0][:64]
 
     features = np.stack([sample["features"] for sample in samples])
     assert features.dtype == np.float32
-    np.testing.assert_allclose(features, decisions.features()[: len(samples)], rtol=1e-6)
+    is_past = decisions.past_NP[:, :, None] == np.arange(HEADS["action_type"])
+    expected = np.concatenate([decisions.states.seen_features(), is_past.reshape(64, -1)], axis=1)
+    np.testing.assert_allclose(features, expected[: len(samples)], rtol=1e-6)
     for head in HEADS:
         masks = np.stack([sample["masks"][head] for sample in samples])
         assert masks.dtype == np.int8
         assert (masks == decisions.legal[head][: len(samples)]).all()
         labels = [sample["labels"][head] for sample in samples]
         assert labels == decisions.choices[head].labels_N[: len(samples)].tolist()
-
-
-def test_every_sample_has_all_heads_in_order_with_a_legal_label(games):
-    for sample in (sample for game in games for sample in game):
-        assert {head: len(mask) for head, mask in sample["masks"].items()} == HEADS
-        assert list(sample["labels"]) == list(HEADS)
-        assert all(sample["masks"][head][label] == 1 for head, label in sample["labels"].items())
 
 
 def test_the_two_players_of_a_match_are_one_group(games):

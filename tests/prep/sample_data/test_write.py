@@ -8,12 +8,15 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.sample_data.summary import read_summary
-from penstock.prep.sample_data.write import cut_evenly, split_rows, write_sample_data
+from penstock.prep.sample_data.write import split_rows, write_sample_data
 
 
 def test_files_and_row_groups_have_the_sizes_asked_for(tmp_path):
-    summary = write_sample_data("clicks", 1_000, tmp_path / "out", num_files=2, row_group_rows=200)
+    called: list[int] = []
+    sizes = {"num_files": 2, "row_group_rows": 200}
+    summary = write_sample_data("clicks", 1_000, tmp_path / "out", **sizes, on_rows=called.append)
 
+    assert called == [200, 200, 50] * 2 + [50, 50]
     assert summary.splits["train"].files == ("train/part-00000.parquet", "train/part-00001.parquet")
     metadata = pq.read_metadata(tmp_path / "out/train/part-00000.parquet")
     assert [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)] == [200, 200, 50]
@@ -51,20 +54,10 @@ def test_the_description_says_what_is_attainable(tmp_path):
     ]
 
 
-def test_progress_is_told_by_row_group(tmp_path):
-    heard: list[int] = []
-    write_sample_data(
-        "clicks", 1_000, tmp_path / "out", num_files=1, row_group_rows=400, on_rows=heard.append
-    )
-
-    assert heard == [400, 400, 100, 100]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"kind": "click"}, "unknown kind of sample data 'click'; did you mean 'clicks'?"),
-        ({"format": "tfrecord"}, "format 'tfrecord' is not available yet; use one of csv, parquet"),
         ({"format": "parket"}, "unknown format of sample data 'parket'; did you mean 'parquet'?"),
         ({"num_rows": 0}, "num_rows is 0; it must be at least 1"),
         ({"num_files": 0}, "num_files is 0; it must be at least 1"),
@@ -80,44 +73,28 @@ def test_wrong_arguments_give_one_line_and_write_nothing(arguments, message, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_with_content_is_left_alone(tmp_path):
+def test_only_sample_data_is_replaced(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-
-    with pytest.raises(ConfigError) as error:
-        write_sample_data("clicks", 100, tmp_path)
-    assert (
-        str(error.value)
-        == f"{tmp_path}: is not empty; choose another directory, or replace sample data with --overwrite"
-    )
-    with pytest.raises(ConfigError, match="is not sample data and is not overwritten"):
-        write_sample_data("clicks", 100, tmp_path, overwrite=True)
+    for overwrite, problem in (
+        (False, "is not empty; choose another directory, or replace sample data with --overwrite"),
+        (True, r"has no sample\.json, so it is not sample data and is not overwritten"),
+    ):
+        with pytest.raises(ConfigError, match=f"^{tmp_path}: {problem}$"):
+            write_sample_data("clicks", 100, tmp_path, overwrite=overwrite)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
-
-def test_sample_data_is_replaced_when_asked(tmp_path):
+    (tmp_path / "out").mkdir()
     write_sample_data("clicks", 100, tmp_path / "out", num_files=3)
     write_sample_data("criteo", 100, tmp_path / "out", num_files=1, overwrite=True)
-
     assert read_summary(tmp_path / "out").kind == "criteo"
     assert len(list((tmp_path / "out").rglob("part-*"))) == 2
-
-
-def test_an_empty_directory_will_do(tmp_path):
-    (tmp_path / "out").mkdir()
-
-    assert write_sample_data("clicks", 100, tmp_path / "out").rows == 100
-
-
-def test_a_file_in_the_way_is_an_error(tmp_path):
-    (tmp_path / "out").write_text("")
-
-    with pytest.raises(ConfigError, match="is a file; sample data needs a directory"):
-        write_sample_data("clicks", 100, tmp_path / "out")
 
 
 def test_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("")
 
+    with pytest.raises(ConfigError, match="is a file; the output is a directory"):
+        write_sample_data("clicks", 100, tmp_path / "file")
     with pytest.raises(DataError, match=r"file/out: cannot be written \(Not a directory\)$"):
         write_sample_data("clicks", 100, tmp_path / "file" / "out")
 
@@ -132,48 +109,30 @@ def test_an_interrupted_call_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_summary_no_sample_data(tmp_path):
+def test_a_summary_that_is_missing_or_broken_is_named(tmp_path):
     with pytest.raises(DataError, match=r"has no sample.json; it was not written by penstock sample-data$"):
         read_summary(tmp_path)
-
-
-def test_a_broken_summary_is_named(tmp_path):
     (tmp_path / "sample.json").write_text('{"splits": 3}')
-
     with pytest.raises(DataError, match=r"sample\.json: is not a summary of sample data"):
         read_summary(tmp_path)
 
 
-def test_rows_are_cut_evenly_and_in_order():
-    assert cut_evenly(0, 10, 3) == [(0, 4), (4, 7), (7, 10)]
-    assert cut_evenly(5, 7, 2) == [(5, 6), (6, 7)]
-
-
-def test_splits_are_consecutive_ranges():
-    assert split_rows(1_000, {"train": 0.8, "valid": 0.1, "test": 0.1}) == {
-        "train": (0, 800),
-        "valid": (800, 900),
-        "test": (900, 1_000),
-    }
-
-
-def test_a_split_without_rows_is_an_error():
-    with pytest.raises(
-        ConfigError, match=r"^3 rows leave split 'test' \(0.1 of them\) empty; ask for more rows$"
-    ):
-        split_rows(3, {"train": 0.9, "test": 0.1})
-
-
-@pytest.mark.parametrize("splits", [{}, {"train": 0.5}, {"train": 1.5, "test": -0.5}])
-def test_fractions_must_add_up_to_one(splits):
-    with pytest.raises(ConfigError, match="must be positive fractions that add up to 1"):
-        split_rows(100, splits)
-
-
-@pytest.mark.parametrize("name", ["", "a/b", "..", "."])
-def test_a_split_is_the_name_of_a_folder(name):
-    with pytest.raises(ConfigError, match="is not the name of a folder"):
-        split_rows(100, {name: 1.0})
+@pytest.mark.parametrize(
+    ("num_rows", "splits", "problem"),
+    [
+        (
+            3,
+            {"train": 0.9, "test": 0.1},
+            r"^3 rows leave split 'test' \(0.1 of them\) empty; ask for more rows$",
+        ),
+        (100, {}, "must be positive fractions that add up to 1"),
+        (100, {"train": 1.5, "test": -0.5}, "must be positive fractions that add up to 1"),
+        (100, {"a/b": 1.0}, "is not the name of a folder"),
+    ],
+)
+def test_splits_that_cannot_be(num_rows, splits, problem):
+    with pytest.raises(ConfigError, match=problem):
+        split_rows(num_rows, splits)
 
 
 def test_no_file_is_empty(tmp_path):
@@ -188,7 +147,7 @@ def test_no_file_is_empty(tmp_path):
 PEAK_OF_TWO_SIZES = """
 import sys
 from pathlib import Path
-from penstock.prep.sample_data import write_sample_data
+from penstock.prep.sample_data.write import write_sample_data
 from penstock.runtime.memory import high_water_bytes
 
 # Of this process alone: what getrusage tells begins with the peak of the process that started it.

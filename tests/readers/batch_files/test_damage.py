@@ -15,14 +15,7 @@ from penstock.config.errors import DataError
 from penstock.readers.batch_files import load_batch, read_array, read_header, save_batch
 from tests.readers.batch_files.samples import assert_same, game_arrays
 
-EVERY_WAY = [
-    ("native", "none"),
-    ("native", "zlib"),
-    ("native", "zstd"),
-    ("native", "lz4"),
-    ("npz", "none"),
-    ("npz", "zlib"),
-]
+EVERY_WAY = [("native", "none"), ("native", "zlib"), ("native", "zstd"), ("npz", "none"), ("npz", "zlib")]
 every_way = pytest.mark.parametrize(("layout", "compression"), EVERY_WAY)
 
 
@@ -46,7 +39,7 @@ def test_a_file_cut_short_at_any_place_is_refused(saved):
 @every_way
 def test_a_changed_value_is_refused_with_the_name_of_its_array(saved, layout):
     content = bytearray(saved.read_bytes())
-    stored = read_header(saved).array("masks_target")
+    stored = read_header(saved).arrays["masks_target"]
     content[stored.offset + stored.num_bytes // 2] ^= 0x10
     saved.write_bytes(content)
 
@@ -98,16 +91,6 @@ def test_foreign_files(tmp_path, content, message):
         read_header(tmp_path / "file")
 
 
-@pytest.mark.parametrize(("layout", "compression"), [("native", "none")])
-def test_something_appended_is_noticed(saved):
-    num_bytes = saved.stat().st_size
-    with saved.open("ab") as stream:
-        stream.write(b"more")
-
-    with pytest.raises(DataError, match=f"has {num_bytes + 4} bytes but was written with {num_bytes}"):
-        read_header(saved)
-
-
 @pytest.mark.parametrize(
     ("true", "false"),
     [
@@ -131,12 +114,12 @@ def test_a_header_that_makes_no_sense_is_refused_though_its_checksum_is_right(tm
         read_header(tmp_path / "b")
 
 
-@pytest.mark.parametrize("num_values", [2, 4, 1 << 20])
+@pytest.mark.parametrize("num_values", [2, 4])
 @pytest.mark.parametrize("layout", ["native", "npz"])
 def test_what_unpacks_to_more_or_less_than_it_should_is_refused(tmp_path, layout, num_values):
     save_batch(tmp_path / "b", {"x": np.arange(num_values)}, layout=layout, compression="zlib")
     header = read_header(tmp_path / "b")
-    shorter = replace(header.array("x"), shape=(3,))
+    shorter = replace(header.arrays["x"], shape=(3,))
 
     with pytest.raises(
         DataError, match=r"array 'x' is damaged: it(s checksum is| does not unpack to 24 bytes)"
@@ -144,9 +127,16 @@ def test_what_unpacks_to_more_or_less_than_it_should_is_refused(tmp_path, layout
         read_array(header, shorter)
 
 
-def test_a_missing_file_and_a_missing_folder(tmp_path):
+def test_a_missing_file_a_missing_folder_and_something_appended(tmp_path):
     with pytest.raises(DataError, match=r"none\.batch: cannot be read: No such file or directory"):
         read_header(tmp_path / "none.batch")
+    save_batch(tmp_path / "b.batch", game_arrays())
+    with (tmp_path / "b.batch").open("ab") as stream:
+        stream.write(b"more")
+    with pytest.raises(
+        DataError, match=r"has \d+ bytes but was written with \d+: it was cut short or something"
+    ):
+        read_header(tmp_path / "b.batch")
     with pytest.raises(DataError, match=r"none/b\.batch: cannot be written: No such file or directory"):
         save_batch(tmp_path / "none" / "b.batch", game_arrays())
 
@@ -167,14 +157,9 @@ def test_archives_that_numpy_would_not_write(tmp_path):
     with pytest.raises(DataError, match=r"b\.npz: array 'x' has 3 samples but 'y' has 4"):
         read_header(path)
 
-
-@pytest.mark.parametrize(("dtype", "shape"), [("|O", (-1,)), ("<f4", (-1,)), ("<f4", (-2, -3))])
-def test_negative_lengths_are_refused(tmp_path, dtype, shape):
-    path = tmp_path / "b.npz"
     with zipfile.ZipFile(path, "w") as archive, archive.open("x.npy", "w") as member:
-        header = {"descr": dtype, "fortran_order": False, "shape": shape}
+        header = {"descr": "<f4", "fortran_order": False, "shape": (-2, -3)}
         np.lib.format.write_array_header_1_0(member, header)
         member.write(bytes(24))
-
     with pytest.raises(DataError, match=r"b\.npz: array 'x': is not a NumPy array.*: its shape is \(-"):
         read_header(path)

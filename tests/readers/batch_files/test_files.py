@@ -12,14 +12,10 @@ from tests.readers.batch_files.samples import assert_same, game_arrays
 
 EVERY_WAY = [
     ("native", "none", None),
-    ("native", "zlib", None),
     ("native", "zlib", 9),
-    ("native", "zstd", None),
     ("native", "zstd", 9),
     ("native", "lz4", None),
-    ("native", "lz4", 9),
     ("npz", "none", None),
-    ("npz", "zlib", None),
     ("npz", "zlib", 1),
 ]
 every_way = pytest.mark.parametrize(("layout", "compression", "level"), EVERY_WAY)
@@ -36,16 +32,7 @@ def test_what_is_saved_is_loaded(tmp_path, layout, compression, level):
     assert record == read_header(path).record
     assert (record.name, record.num_samples, record.num_bytes) == ("batch_0000", 300, path.stat().st_size)
     assert [file.name for file in tmp_path.iterdir()] == ["batch_0000"]
-
-
-@every_way
-def test_loaded_arrays_can_be_changed(tmp_path, layout, compression, level):
-    save_batch(tmp_path / "b", {"x": np.zeros((3, 2))}, layout=layout, compression=compression, level=level)
-
-    loaded = load_batch(tmp_path / "b")["x"]
-    loaded += 1
-
-    assert loaded.tolist() == [[1, 1]] * 3
+    assert all(array.flags.writeable for array in load_batch(path).values())
 
 
 @every_way
@@ -82,35 +69,17 @@ def test_any_array_of_plain_values(tmp_path_factory, layout, compression, level,
 
 @pytest.mark.parametrize("layout", ["native", "npz"])
 def test_the_bytes_of_an_array_lie_where_the_header_says(tmp_path, layout):
-    arrays = game_arrays()
+    whole = np.arange(600_000, dtype=np.float32).reshape(1000, 600)
+    arrays = {"columns": np.asfortranarray(whole), "part": whole[:, ::7], "backward": whole[::-1, 0]}
     save_batch(tmp_path / "b", arrays, layout=layout)
     content = (tmp_path / "b").read_bytes()
 
     for name, stored in read_header(tmp_path / "b").arrays.items():
         assert stored.is_copyable
         assert content[stored.offset : stored.offset + stored.num_bytes] == arrays[name].tobytes()
-        if layout == "native":
-            assert stored.offset % 64 == 0
-
-
-@pytest.mark.parametrize("layout", ["native", "npz"])
-def test_arrays_that_lie_otherwise_are_written_in_order(tmp_path, layout):
-    whole = np.arange(600_000, dtype=np.float32).reshape(1000, 600)
-    arrays = {"columns": np.asfortranarray(whole), "part": whole[:, ::7], "backward": whole[::-1, 0]}
-
-    save_batch(tmp_path / "b", arrays, layout=layout)
-
-    assert_same(load_batch(tmp_path / "b"), arrays)
-    assert all(stored.is_copyable for stored in read_header(tmp_path / "b").arrays.values())
-
-
-@pytest.mark.parametrize("layout", ["native", "npz"])
-def test_mapped_arrays_are_those_of_the_file(tmp_path, layout):
-    save_batch(tmp_path / "b", game_arrays(), layout=layout)
-
+        assert layout == "npz" or stored.offset % 64 == 0
     mapped = load_batch(tmp_path / "b", mmap=True)
-
-    assert_same(mapped, game_arrays())
+    assert_same(mapped, arrays)
     assert all(isinstance(array, np.memmap) for array in mapped.values())
 
 
@@ -118,31 +87,18 @@ def test_one_array_alone(tmp_path):
     save_batch(tmp_path / "b", game_arrays(), compression="zstd")
     header = read_header(tmp_path / "b")
 
-    labels = read_array(header, header.array("labels_target"))
+    labels = read_array(header, header.arrays["labels_target"])
 
     assert labels.tolist() == game_arrays()["labels_target"].tolist()
-    with pytest.raises(
-        DataError, match=r"b: has no array 'labels_targets'; it has: strategic_features, labels_"
-    ):
-        header.array("labels_targets")
 
 
-def test_the_schema_of_a_file(tmp_path):
-    save_batch(tmp_path / "b", game_arrays())
-
-    schema = read_header(tmp_path / "b").schema()
-
-    assert schema.heads == ("action_type", "target")
-    assert (schema.row_bytes, schema.spec("masks_target").width) == (6 * 4 + 2 * 2 + 4 + 3, 3)
-
-
-def test_files_without_samples(tmp_path):
+@pytest.mark.parametrize("layout", ["native", "npz"])
+def test_files_without_samples(tmp_path, layout):
     empty = {name: array[:0] for name, array in game_arrays().items()}
 
-    for layout in ("native", "npz"):
-        assert save_batch(tmp_path / "b", empty, layout=layout).num_samples == 0
-        assert_same(load_batch(tmp_path / "b"), empty)
-        assert_same(load_batch(tmp_path / "b", mmap=True), empty)
+    assert save_batch(tmp_path / "b", empty, layout=layout).num_samples == 0
+    assert_same(load_batch(tmp_path / "b"), empty)
+    assert_same(load_batch(tmp_path / "b", mmap=True), empty)
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -158,13 +114,6 @@ def test_what_numpy_writes_is_read(tmp_path, save):
     is_stored = save is np.savez
     assert header.arrays["labels_target"].compression == ("none" if is_stored else "zlib")
     assert header.arrays["labels_target"].is_copyable == is_stored
-
-
-def test_headers_of_numpy_may_be_long(tmp_path):
-    fields = np.zeros(3, [(f"a_rather_long_name_{number}", "f4") for number in range(40)])
-    np.savez(tmp_path / "b.npz", fields=fields, x=np.arange(3))
-
-    assert_same(load_batch(tmp_path / "b.npz"), {"fields": fields, "x": np.arange(3)})
 
 
 @pytest.mark.parametrize(("name", "layout"), [("b.npz", "npz"), ("b.batch", "native"), ("b", "native")])

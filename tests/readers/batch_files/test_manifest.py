@@ -6,7 +6,14 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.readers.batch_files import read_header, save_batch
-from penstock.readers.store_manifest import MANIFEST_NAME, InputRecord, Manifest
+from penstock.readers.store_manifest import (
+    MANIFEST_NAME,
+    InputRecord,
+    Manifest,
+    encoded_document,
+    read_document,
+    write_document,
+)
 from tests.readers.batch_files.samples import game_arrays
 
 INPUTS = (InputRecord("raw/a.rep", 100, 7, 1_000, 5), InputRecord("raw/b.rep", 200, 8, None, 4))
@@ -26,39 +33,63 @@ def manifest(tmp_path):
 def test_what_is_written_is_read(tmp_path, manifest):
     assert Manifest.read(tmp_path) == manifest
     assert manifest.num_samples == 9
+    assert json.loads((tmp_path / MANIFEST_NAME).read_text())["inputs"][0]["path"] == "raw/a.rep"
 
 
-def test_the_text_is_for_people_too(tmp_path, manifest):
-    document = json.loads((tmp_path / MANIFEST_NAME).read_text())
-
-    assert document["kind"] == "penstock batches"
-    assert document["inputs"][0]["path"] == "raw/a.rep"
-    assert document["batches"][1] == {
-        "name": "batch_0001.batch",
-        "num_samples": 4,
-        "num_bytes": (tmp_path / "batch_0001.batch").stat().st_size,
-        "checksum": manifest.batches[1].checksum,
-    }
-
-
-def test_a_manifest_that_cannot_be_used(tmp_path, manifest):
-    path = tmp_path / MANIFEST_NAME
-    text = path.read_text()
-
-    path.write_text(text.replace('"num_samples": 9', '"num_samples": 8'))
-    with pytest.raises(DataError, match=r"manifest\.json: is damaged: its checksum differs"):
-        Manifest.read(tmp_path)
-    path.write_text(text[:-20])
-    with pytest.raises(DataError, match=r"manifest\.json: is damaged or no penstock batches"):
-        Manifest.read(tmp_path)
-    path.write_text(text.replace("penstock batches", "penstock store"))
-    with pytest.raises(
-        DataError, match=r"manifest\.json: is of kind 'penstock store', but 'penstock batches' is wanted"
-    ):
-        Manifest.read(tmp_path)
-    path.write_text(text.replace('"version": 1', '"version": 2'))
-    with pytest.raises(DataError, match=r"has version 2, but this Penstock reads 1; upgrade it"):
-        Manifest.read(tmp_path)
-    path.unlink()
+def test_a_manifest_that_is_not_there(tmp_path):
     with pytest.raises(DataError, match=r"manifest\.json: there is none: the batch files are not finished"):
         Manifest.read(tmp_path)
+
+
+KIND, VERSION = "penstock example", 3
+BODY = {"seed": 7, "files": [{"name": "X_train.npy", "num_bytes": 800}]}
+
+
+def read(path):
+    return read_document(path, KIND, VERSION, "there is none; run penstock prep")
+
+
+def test_a_document_takes_the_place_of_another(tmp_path):
+    write_document(tmp_path / "a.json", KIND, VERSION, {"seed": 1})
+    write_document(tmp_path / "a.json", KIND, VERSION, BODY)
+
+    assert read(tmp_path / "a.json") == BODY
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (
+            encoded_document("penstock store", 3, BODY),
+            "is of kind 'penstock store', but 'penstock example' is wanted here; give another folder",
+        ),
+        (encoded_document(KIND, 4, BODY), "has version 4, but this Penstock reads 3; upgrade it"),
+        (
+            encoded_document(KIND, 3, BODY).replace(b"800", b"801"),
+            "is damaged: its checksum differs; write it again",
+        ),
+        (encoded_document(KIND, 3, BODY)[:-9], "is damaged or no penstock example; write it again"),
+        (b"[]", "is damaged or no penstock example; write it again"),
+        (b"\xff\xfe\x00", "is damaged or no penstock example; write it again"),
+    ],
+)
+def test_a_document_that_cannot_be_used(tmp_path, content, reason):
+    (tmp_path / "a.json").write_bytes(content)
+
+    with pytest.raises(DataError) as error:
+        read(tmp_path / "a.json")
+
+    assert str(error.value) == f"{tmp_path / 'a.json'}: {reason}"
+
+
+def test_places_that_cannot_be_read_or_written(tmp_path):
+    with pytest.raises(DataError, match=r"a\.json: there is none; run penstock prep$"):
+        read(tmp_path / "a.json")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(DataError, match=r"folder\.json: cannot be read: Is a directory$"):
+        read(tmp_path / "folder.json")
+    with pytest.raises(
+        DataError, match=r"cannot be written: No such file or directory; nothing is left of it$"
+    ):
+        write_document(tmp_path / "none" / "a.json", KIND, VERSION, BODY)

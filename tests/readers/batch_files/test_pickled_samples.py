@@ -1,7 +1,6 @@
 """Batch files of old: recognised, refused, and with leave converted; what a pickle asks for is not run."""
 
 import contextlib
-import os
 import pickle
 
 import numpy as np
@@ -10,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.readers.batch_files import is_pickled, load_batch, read_array, read_header, save_batch
+from penstock.readers.batch_files import is_pickled, load_batch, read_header, save_batch
 from penstock.readers.samples import arrays_to_samples
-from penstock.readers.store_schema import sample_schema
 from tests.readers.batch_files.samples import assert_same, game_arrays
 
 
@@ -68,10 +66,13 @@ def save_parts(path, samples):
 
 
 EVERY_FILE = [
-    (save, make)
-    for save in (save_pickle, save_npy, save_npz, save_compressed)
-    for make in (of_lists, of_arrays, side_by_side)
-] + [(save_parts, of_lists), (save_parts, of_arrays)]
+    (save_pickle, of_arrays),
+    (save_npy, side_by_side),
+    (save_npz, of_lists),
+    (save_compressed, side_by_side),
+    (save_parts, of_lists),
+    (save_parts, of_arrays),
+]
 
 
 @pytest.mark.parametrize(("save", "make"), EVERY_FILE)
@@ -85,16 +86,10 @@ def test_old_files_are_recognised_and_converted_with_leave(tmp_path, save, make)
     assert_same(load_batch(path, allow_pickle=True), game_arrays())
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_every_protocol(tmp_path, protocol):
-    (tmp_path / "old.pkl").write_bytes(pickle.dumps(of_arrays(), protocol))
-
-    assert_same(load_batch(tmp_path / "old.pkl", allow_pickle=True), game_arrays())
-
-
-def test_pickles_of_older_numpy_name_other_modules(tmp_path):
-    old = pickle.dumps(of_arrays(), 2).replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
-    (tmp_path / "old.pkl").write_bytes(old)
+@pytest.mark.parametrize("protocol", [0, 2, pickle.HIGHEST_PROTOCOL])
+def test_every_protocol_and_the_modules_of_older_numpy(tmp_path, protocol):
+    old = pickle.dumps(of_arrays(), protocol).replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
+    (tmp_path / "old.pkl").write_bytes(old if protocol == 2 else pickle.dumps(of_arrays(), protocol))
 
     assert_same(load_batch(tmp_path / "old.pkl", allow_pickle=True), game_arrays())
 
@@ -115,12 +110,11 @@ def test_parts_side_by_side_may_be_of_numbers(tmp_path):
 
 
 def test_parts_side_by_side_are_lists_or_arrays(tmp_path):
-    for features in (3, np.array(3.0), {"a": 1}):
-        save_pickle(tmp_path / "old.pkl", {"features": features, "labels": [{"move": 1}]})
-        with pytest.raises(
-            DataError, match=r"old\.pkl: 'features' has no values, one for each sample; give a list"
-        ):
-            load_batch(tmp_path / "old.pkl", allow_pickle=True)
+    save_pickle(tmp_path / "old.pkl", {"features": np.array(3.0), "labels": [{"move": 1}]})
+    with pytest.raises(
+        DataError, match=r"old\.pkl: 'features' has no values, one for each sample; give a list"
+    ):
+        load_batch(tmp_path / "old.pkl", allow_pickle=True)
 
 
 def test_heads_stand_by_themselves_beside_those_of_all_samples(tmp_path):
@@ -135,15 +129,6 @@ def test_heads_stand_by_themselves_beside_those_of_all_samples(tmp_path):
     assert loaded["labels_target"].tolist() == [0, 1, 2]
 
 
-def test_heads_stand_by_themselves_where_the_part_is_none_or_wrong(tmp_path):
-    save_pickle(tmp_path / "old.pkl", [{"features": [0.5], "labels": None, "labels_move": 2}])
-    assert load_batch(tmp_path / "old.pkl", allow_pickle=True)["labels_move"].tolist() == [2]
-
-    save_pickle(tmp_path / "old.pkl", [{"features": [0.5], "labels": [1, 2], "labels_move": 2}])
-    with pytest.raises(DataError, match=r"sample 0: labels: has type list; give a dict from heads to values"):
-        load_batch(tmp_path / "old.pkl", allow_pickle=True)
-
-
 def test_names_in_a_file_are_shown_on_one_line(tmp_path):
     save_pickle(tmp_path / "old.pkl", {"a\nb\x1b[2J": 1, "c" * 100: 2})
     with pytest.raises(DataError) as error:
@@ -154,36 +139,13 @@ def test_names_in_a_file_are_shown_on_one_line(tmp_path):
 def test_a_header_of_an_old_file_is_refused_as_its_values_are(tmp_path):
     save_pickle(tmp_path / "old.pkl", of_lists())
     save_npz(tmp_path / "old.npz", of_lists())
-    header = read_header(tmp_path / "old.npz")
 
-    with pytest.raises(DataError, match=r"old\.pkl: holds pickled samples"):
-        read_header(tmp_path / "old.pkl")
-    with pytest.raises(DataError, match=r"old\.npz: holds pickled samples"):
-        read_array(header, header.array("samples"))
+    for name in ("old.pkl", "old.npz"):
+        with pytest.raises(DataError, match=f"{name}: holds pickled samples"):
+            read_header(tmp_path / name)
 
 
-def test_a_schema_rules_over_the_first_sample(tmp_path):
-    save_npz(tmp_path / "old.npz", of_lists())
-    heads = {"action_type": 4, "target": 3}
-    schema = sample_schema(6, list(heads), heads, feature_dtype=np.float64)
-
-    loaded = load_batch(tmp_path / "old.npz", allow_pickle=True, schema=schema)
-
-    assert loaded["strategic_features"].dtype == np.float64
-
-
-def test_bad_samples_are_named(tmp_path):
-    samples = of_lists()
-    samples[3]["labels"]["target"] = 99999
-    save_npz(tmp_path / "old.npz", samples)
-
-    with pytest.raises(
-        DataError, match=r"old\.npz: sample 3: labels: head 'target': 99999 does not fit int16"
-    ):
-        load_batch(tmp_path / "old.npz", allow_pickle=True)
-
-
-@pytest.mark.parametrize("save", [save_pickle, save_npy, save_npz, save_compressed])
+@pytest.mark.parametrize("save", [save_pickle, save_compressed])
 @settings(max_examples=4, deadline=None)
 @given(position=st.integers(0, 1 << 20), flipped=st.integers(1, 255))
 def test_a_damaged_old_file_is_one_line_if_it_is_noticed(tmp_path_factory, save, position, flipped):
@@ -197,8 +159,8 @@ def test_a_damaged_old_file_is_one_line_if_it_is_noticed(tmp_path_factory, save,
         load_batch(path, allow_pickle=True)
 
 
-@pytest.mark.parametrize("item", [3, "a", {1: 2}, {(1, 2): [3]}, None])
-def test_what_is_no_sample_is_told(tmp_path, item):
+@pytest.mark.parametrize("item", [3, {(1, 2): [3]}])
+def test_what_is_no_sample_is_named(tmp_path, item):
     save_pickle(tmp_path / "old.pkl", [item])
 
     with pytest.raises(DataError, match=r"old\.pkl: sample 0: is no sample; give a dict with 'features'"):
@@ -214,44 +176,6 @@ def test_new_files_are_none_of_old(tmp_path):
         read_header(tmp_path / "x.npy")
 
 
-class Malicious:
-    def __init__(self, function, *arguments):
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
-
-
-MALICIOUS = [
-    (os.system, "touch {mark}"),
-    (eval, "open({mark!r}, 'w')"),
-    (exec, "open({mark!r}, 'w')"),
-    (open, "{mark}", "w"),
-    (getattr, os, "system"),
-    (__import__, "os"),
-    (np.load, "{mark}"),
-    (np.save, "{mark}", [1]),
-]
-
-
-@pytest.mark.parametrize("call", MALICIOUS, ids=lambda call: call[0].__name__)
-def test_a_malicious_pickle_does_nothing(tmp_path, call):
-    mark = tmp_path / "mark.npy"
-    function, *arguments = call
-    if os in arguments:
-        arguments = ["os", "system"]
-    arguments = [item.format(mark=str(mark)) if isinstance(item, str) else item for item in arguments]
-    save = (save_pickle, save_npy, save_npz)[MALICIOUS.index(call) % 3]
-    save(tmp_path / "old", [Malicious(function, *arguments)])
-
-    with pytest.raises(
-        DataError, match=r"its pickle asks for .*; only plain containers, .* nothing of it was run"
-    ):
-        load_batch(tmp_path / "old", allow_pickle=True)
-
-    assert not mark.exists()
-
-
 def test_what_many_samples_share_is_theirs(tmp_path):
     """As a mask that allows everything is, where the program that wrote the file had one for all samples."""
     mask, array, label = [1] * 1000, np.ones(500, bool), np.int64(3)
@@ -261,10 +185,8 @@ def test_what_many_samples_share_is_theirs(tmp_path):
 
     loaded = load_batch(tmp_path / "old.npy", allow_pickle=True)
 
-    assert loaded["masks_move"].shape == (2000, 1000)
-    assert loaded["masks_move"].all()
-    assert loaded["masks_target"].shape == (2000, 500)
-    assert loaded["masks_target"].all()
+    assert (loaded["masks_move"] == np.ones((2000, 1000))).all()
+    assert (loaded["masks_target"] == np.ones((2000, 500))).all()
     assert (loaded["labels_move"] == 3).all()
 
 

@@ -1,16 +1,26 @@
 """Samples -> arrays -> samples: types, ranges, widths and heads are enforced, and errors say where."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.readers.samples import BatchBuilder, arrays_to_samples, inferred_schema, samples_to_arrays
+from penstock.readers.samples import (
+    BatchBuilder,
+    arrays_to_samples,
+    inferred_schema,
+    label_type,
+    samples_to_arrays,
+)
 from penstock.readers.store_schema import ArrayNames, ArraySpec, StoreSchema, sample_schema
 from tests.readers.batch_files.samples import assert_same, game_arrays
 
 SCHEMA = sample_schema(3, ["move"], {"move": 2})
+GAME = sample_schema(6, ["action_type", "target"], {"action_type": 4, "target": 3})
+CURE = "; declare another type in preprocessing.schema.labels"
 
 
 def sample(features=(1.0, 2.0, 3.0), label=1, mask=(1, 0)):
@@ -18,7 +28,7 @@ def sample(features=(1.0, 2.0, 3.0), label=1, mask=(1, 0)):
 
 
 def test_samples_become_arrays():
-    arrays = samples_to_arrays([sample([0.5, 1, 2], 7, [1, 0]), sample([3.0, 4.0, 5.0], -1, [0, 1])])
+    arrays = samples_to_arrays([sample([0.5, 1, 2], 7, [1, 0]), sample([3.0, 4.0, 5.0], -1, b"\0\1")])
 
     assert_same(
         arrays,
@@ -30,33 +40,14 @@ def test_samples_become_arrays():
     )
 
 
-def test_arrays_become_samples():
-    arrays = samples_to_arrays([sample([0.5, 1, 2], 7, [1, 0])])
-
-    assert list(arrays_to_samples(arrays)) == [sample([0.5, 1.0, 2.0], 7, [1, 0])]
-
-
-@pytest.mark.parametrize("num_samples", [1, 256, 300])
-def test_there_and_back(num_samples):
-    arrays = game_arrays(num_samples) | {"groups": np.arange(num_samples, dtype=np.uint64) + (1 << 63)}
-    schema = StoreSchema(
-        tuple(ArraySpec.of_shape(name, array.dtype, array.shape, "") for name, array in arrays.items())
-    )
-
-    assert_same(samples_to_arrays(arrays_to_samples(arrays), schema), arrays)
-
-
 def test_other_names_and_types():
     names = ArrayNames(features="board", labels="y_", masks="legal_")
     schema = inferred_schema(sample(), names=names, feature_dtype=np.float64, label_dtype="uint8")
 
     arrays = samples_to_arrays([sample([0.1, 0.2, 0.3], 255)], schema)
 
-    assert [(name, str(array.dtype)) for name, array in arrays.items()] == [
-        ("board", "float64"),
-        ("y_move", "uint8"),
-        ("legal_move", "int8"),
-    ]
+    types = [(name, str(array.dtype)) for name, array in arrays.items()]
+    assert types == [("board", "float64"), ("y_move", "uint8"), ("legal_move", "int8")]
     assert list(arrays_to_samples(arrays, names=names)) == [sample([0.1, 0.2, 0.3], 255, [1, 0])]
 
 
@@ -67,72 +58,49 @@ def test_other_names_and_types():
         (1.0, 0.0),
         [np.bool_(True), np.bool_(False)],
         np.array([True, False]),
-        np.array([1, 0]),
         np.array([1.0, 0.0]),
         np.array([1, 0], ">i4"),
-        b"\x01\x00",
     ],
 )
-def test_whatever_means_the_same_numbers_is_taken(mask):
-    assert samples_to_arrays([sample(mask=mask)], SCHEMA)["masks_move"].tolist() == [[1, 0]]
+@pytest.mark.parametrize("mask_dtype", ["int8", "bool", ">i2", "uint64"])
+def test_whatever_means_the_same_numbers_is_taken(mask, mask_dtype):
+    schema = sample_schema(3, ["move"], {"move": 2}, mask_dtype=mask_dtype)
 
+    found = samples_to_arrays([sample(mask=mask)], schema)["masks_move"]
 
-CURE = "; declare another type in preprocessing.schema.labels"
-
-
-@pytest.mark.parametrize("label", [3, 3.0, np.int64(3), np.float32(3), np.array(3)])
-def test_labels_of_any_kind_of_number(label):
-    assert samples_to_arrays([sample(label=label)], SCHEMA)["labels_move"].tolist() == [3]
+    assert (found.dtype, found.tolist()) == (np.dtype(mask_dtype), [[1, 0]])
 
 
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
         (sample(label=40000), f"labels: head 'move': 40000 does not fit int16 (-32768 to 32767){CURE}"),
-        (
-            sample(label=np.int64(40000)),
-            f"labels: head 'move': 40000 does not fit int16 (-32768 to 32767){CURE}",
-        ),
-        (
-            sample(label=np.array(40000)),
-            f"labels: head 'move': 40000 does not fit int16 (-32768 to 32767){CURE}",
-        ),
         (sample(label=1 << 70), f"labels: head 'move': {1 << 70} does not fit int16 (-32768 to 32767){CURE}"),
         (sample(label=1.5), f"labels: head 'move': 1.5 is no whole number; int16 takes only these{CURE}"),
         (sample(label=float("nan")), f"labels: head 'move': nan does not fit int16 (-32768 to 32767){CURE}"),
         (sample(label=None), "labels: head 'move': None is no number"),
-        (sample(label="3"), "labels: head 'move': '3' is no number"),
         (sample(label=[3]), "labels: head 'move': has shape (1,) but should be one number"),
         (sample(mask=[0, 128]), "masks: head 'move'[1]: 128 does not fit int8 (-128 to 127)"),
         (sample(mask=np.array([0, -129])), "masks: head 'move'[1]: -129 does not fit int8 (-128 to 127)"),
-        (sample(mask=[0, 1 << 70]), f"masks: head 'move'[1]: {1 << 70} does not fit int8 (-128 to 127)"),
         (sample(mask=[0]), "masks: head 'move': has 1 values, not 2"),
-        (sample(mask=np.zeros(3)), "masks: head 'move': has 3 values, not 2"),
         (
             sample(mask=np.zeros((1, 2))),
             "masks: head 'move': has shape (1, 2) but should be 2 numbers in a row",
         ),
-        (sample([1.0, 2.0]), "features: has 2 values, not 3"),
         (sample([1.0, 2.0, 1e39]), "features[2]: 1e+39 does not fit float32 (at most 3.40282e+38)"),
         (sample(np.array([0, -1e39, 0])), "features[1]: -1e+39 does not fit float32 (at most 3.40282e+38)"),
         (sample("abc"), "features: has shape () but should be 3 numbers in a row"),
-        (sample(b"abc"), "features: has shape () but should be 3 numbers in a row"),
-        (sample([1.0, None, 2.0]), "features[1]: None is no number"),
         (sample([1 << 70, None, 2.0]), "features[1]: None is no number"),
         (sample([1, "2", 3]), "features[1]: '2' is no number"),
-        (sample([np.int64(1), np.float32(2), "x"]), "features[2]: 'x' is no number"),
         (sample(np.array(["1", "2", "3"])), "features[0]: '1' is no number"),
         (sample([1.0, 10**400, 2.0]), f"features[1]: {10**400} does not fit float32 (at most 3.40282e+38)"),
         (sample([1.0, [2.0], 3.0]), "features: has parts of different lengths"),
-        (sample({7: 1.0, 8: 2.0, 9: 3.0}), "features: has shape () but should be 3 numbers in a row"),
-        (sample(mask={0, 1}), "masks: head 'move': has shape () but should be 2 numbers in a row"),
         ({"labels": {"move": 1}, "masks": {"move": [0, 0]}}, "has no 'features'"),
         ([1, 2, 3], "is no sample; give a dict with 'features', and 'labels' and 'masks' by head"),
         (
             {"features": [0, 0, 0], "labels": [1], "masks": {"move": [0, 0]}},
             "labels: has type list; give a dict from heads to values",
         ),
-        ({"features": [0, 0, 0], "labels": {}, "masks": {"move": [0, 0]}}, "labels: head 'move' is missing"),
         ({"features": [0, 0, 0], "labels": {"move": 1}}, "masks: head 'move' is missing"),
         (
             {"features": [0, 0, 0], "labels": {"move": 1, "unit": 2}, "masks": {"move": [0, 0]}},
@@ -164,58 +132,161 @@ def test_arrays_that_are_no_samples_are_refused_at_once(arrays, message):
         arrays_to_samples(arrays)
 
 
-def test_infinite_and_missing_features_stay():
-    features = [float("inf"), float("-inf"), float("nan")]
-
-    for given_features in (features, np.array(features)):
-        found = samples_to_arrays([sample(given_features)], SCHEMA)["strategic_features"]
-        np.testing.assert_array_equal(found, [features])
-
-
-def test_without_samples_there_is_no_schema():
+def test_no_samples_and_one_that_is_no_list():
     with pytest.raises(
         DataError, match=r"game\.rep: there are no samples to find a schema from; declare one"
     ):
         samples_to_arrays([], file="game.rep")
     assert samples_to_arrays([], SCHEMA)["masks_move"].shape == (0, 2)
-
-
-def test_one_sample_is_no_list_of_samples():
     with pytest.raises(
         DataError, match=r"^this is one dict; give a list of samples, or any iterable of them$"
     ):
         samples_to_arrays(sample())
 
 
-MASKS = st.one_of(
-    st.lists(st.integers(-130, 130), min_size=2, max_size=2),
-    st.lists(st.integers(-130, 130), min_size=2, max_size=2).map(np.array),
-    st.lists(st.integers(-130, 130), min_size=2, max_size=2).map(lambda mask: np.array(mask, np.float64)),
-    st.lists(st.integers(-128, 127), min_size=2, max_size=2).map(lambda mask: np.array(mask, np.int8)),
+AROUND_LIMITS = st.sampled_from(
+    [
+        step + sign * (1 << bits)
+        for step in (-1, 0, 1)
+        for bits in (7, 8, 15, 31, 32, 63, 64)
+        for sign in (-1, 0, 1)
+    ]
 )
+FORMS = [list, np.array, lambda numbers: np.array(numbers, object), lambda numbers: np.array(numbers, float)]
 
 
-@settings(max_examples=50)
-@given(masks=st.lists(MASKS, max_size=12))
-def test_all_that_fit_are_there_in_order_whatever_their_types(masks):
-    expected = [np.asarray(mask).tolist() for mask in masks]
-    wrong = [row for row, mask in enumerate(expected) if min(mask) < -128 or max(mask) > 127]
-    builder = BatchBuilder(SCHEMA, len(masks))
+@settings(max_examples=200)
+@given(st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u4", "u8"]), AROUND_LIMITS, st.sampled_from(FORMS))
+def test_whole_numbers_come_out_as_they_went_in_or_not_at_all(dtype, number, form):
+    schema = sample_schema(3, ["move"], {"move": 2}, mask_dtype=dtype)
+    mask = form([0, number])
+    is_held = np.iinfo(dtype).min <= int(mask[1]) <= np.iinfo(dtype).max
 
-    if wrong:
-        with pytest.raises(DataError, match=f"sample {wrong[0]}: masks: head 'move'"):
-            fill(builder, masks)
+    try:
+        found = samples_to_arrays([sample(mask=mask)], schema)["masks_move"]
+    except DataError:
+        assert not is_held or mask.dtype == object
     else:
-        assert fill(builder, masks)["masks_move"].tolist() == expected
-
-
-FITTING_MASKS = MASKS.filter(lambda mask: min(mask) >= -128 and max(mask) <= 127)
+        assert is_held
+        assert found.tolist() == [[0, int(mask[1])]]
 
 
 @settings(max_examples=50)
-@given(st.lists(st.tuples(FITTING_MASKS, st.booleans()), max_size=12))
+@given(st.sampled_from(["f2", "f4", "f8"]), st.lists(st.floats(), min_size=3, max_size=3), st.booleans())
+def test_floats_are_rounded_but_do_not_become_infinite(dtype, numbers, as_array):
+    schema = sample_schema(3, ["move"], {"move": 2}, feature_dtype=dtype)
+    with np.errstate(over="ignore"):
+        expected = np.array(numbers).astype(dtype)
+    overflown = np.isinf(expected) & np.isfinite(numbers)
+
+    try:
+        found = samples_to_arrays([sample(np.array(numbers) if as_array else numbers)], schema)
+    except DataError:
+        assert overflown.any()
+    else:
+        assert not overflown.any()
+        np.testing.assert_array_equal(found["strategic_features"], [expected])
+
+
+@pytest.mark.parametrize(
+    ("label", "dtype"),
+    [
+        (True, "int16"),
+        (3.0, "float32"),
+        (np.zeros(1, np.float16), "float32"),
+        (2.0**24 + 1, "float64"),
+        (np.float32(2.0**30), "float32"),
+        (np.uint8(3), "int16"),
+        (32768, "int64"),
+        ((1 << 64) - 1, "uint64"),
+        (1e39, "float64"),
+        (float("nan"), "int16"),
+        (None, "int16"),
+        ([[1], [2, 3]], "int16"),
+        (np.array([1, 2, 40_000]), "int64"),
+    ],
+)
+def test_floats_are_float32_and_whole_numbers_int16_unless_the_first_is_larger(label, dtype):
+    assert label_type(label) == dtype
+
+
+def test_the_type_of_the_first_label_is_enforced_like_one_that_is_declared():
+    samples = [{"features": [1.0], "labels": {"price": price}} for price in (0.0, 0.25, 1e39)]
+
+    arrays = samples_to_arrays(samples[:2])
+    assert (str(arrays["labels_price"].dtype), arrays["labels_price"].tolist()) == ("float32", [0.0, 0.25])
+    with pytest.raises(
+        DataError, match=r"sample 2: labels: head 'price': 1e\+39 does not fit float32 .*; decl"
+    ):
+        samples_to_arrays(samples)
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        ({"turn": 1}, "is no sample; give a dict with 'features', and 'labels' and 'masks' by head"),
+        ({"feature": [1]}, "has 'feature' but no 'features'; is it that?"),
+        (
+            {"features": [1], "masks": {"move": 1}},
+            "masks: head 'move': has shape () but should be numbers in a row",
+        ),
+        ({"features": [1], "masks": [1]}, "masks: has type list; give a dict from heads to values"),
+        (
+            {"features": [[1], [2, 3]]},
+            "features: has parts of different lengths but should be numbers in a row",
+        ),
+    ],
+)
+def test_a_first_sample_that_is_none(first, message):
+    with pytest.raises(DataError) as error:
+        inferred_schema(first, file="a.rep")
+
+    assert str(error.value) == f"a.rep: sample 0: {message}"
+
+
+@pytest.mark.parametrize("kind", [list, np.float64])
+def test_memory_does_not_grow_with_the_number_of_batches(kind):
+    features = [0.5] * 1000 if kind is list else np.full(1000, 0.5, kind)
+    builder = BatchBuilder(sample_schema(1000, [], {}), batch_size=50)
+
+    def fill_and_take():
+        while not builder.full:
+            builder.add({"features": features})
+        builder.take()
+
+    fill_and_take()
+    tracemalloc.start()
+    for _ in range(10):
+        fill_and_take()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 100_000
+
+
+def test_numbers_of_samples_go_on_over_batches_or_are_given():
+    builder = BatchBuilder(sample_schema(1, [], {}), batch_size=1)
+    builder.add({"features": [1]})
+    with pytest.raises(
+        ValueError, match=r"^the batch is full with 1 samples; take it before another is added$"
+    ):
+        builder.add({"features": [2]})
+    assert builder.take()["strategic_features"].tolist() == [[1]]
+
+    with pytest.raises(DataError, match=r"^sample 1: features: has 2 values, not 1$"):
+        builder.add({"features": [1, 2]})
+    with pytest.raises(DataError, match=r"^b\.rep: sample 7: features: has 2 values, not 1$"):
+        builder.add({"features": [1, 2]}, file="b.rep", number=7)
+
+
+MASKS = st.lists(st.integers(-128, 127), min_size=2, max_size=2)
+ANY_MASKS = st.one_of(MASKS, MASKS.map(np.array), MASKS.map(lambda mask: np.array(mask, np.float64)))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(ANY_MASKS, st.booleans()), max_size=12))
 def test_refused_samples_leave_no_trace_whatever_their_types(masks):
-    """Masks come before `turn`: they are in the array, or wait, when a sample is refused for want of it."""
+    """Masks come before `turn`: they are in the array when a sample is refused for want of it."""
     builder = BatchBuilder(StoreSchema((*SCHEMA.arrays, ArraySpec("turn", np.dtype("i4")))), len(masks))
     for mask, is_refused in masks:
         if is_refused:
@@ -228,24 +299,53 @@ def test_refused_samples_leave_no_trace_whatever_their_types(masks):
     assert builder.take()["masks_move"].tolist() == expected
 
 
-def fill(builder, masks):
-    for mask in masks:
-        builder.add(sample(mask=mask))
-    return builder.take()
+def test_whole_arrays_fill_batches_too():
+    arrays = game_arrays(7)
+    wide = {name: array.astype(np.float64) for name, array in arrays.items()}
+    builder = BatchBuilder(GAME, batch_size=4)
+
+    assert builder.add_arrays(wide) == 4
+    assert_same(builder.take(), {name: array[:4] for name, array in arrays.items()})
+    assert builder.add_arrays(wide, first=4) == 3
+    assert builder.add_arrays(wide) == 1
+    assert builder.full
 
 
-@pytest.mark.parametrize("mask_dtype", ["bool", ">i2", "uint64"])
-@pytest.mark.parametrize("mask", [[1, 0], [True, False], np.array([1, 0]), np.array([1.0, 0.0])])
-def test_types_that_are_rare(mask_dtype, mask):
-    schema = sample_schema(3, ["move"], {"move": 2}, mask_dtype=mask_dtype)
+def test_whole_arrays_that_do_not_fit():
+    builder = BatchBuilder(GAME, batch_size=4)
+    arrays = game_arrays(3)
 
-    found = samples_to_arrays([sample(mask=mask)], schema)["masks_move"]
+    with pytest.raises(DataError, match=r"^a\.npy: array 'labels_target' is missing$"):
+        builder.add_arrays({key: arrays[key] for key in arrays if key != "labels_target"}, file="a.npy")
+    for change, message in [
+        ({"more": np.zeros(3)}, "^array 'more' is not in the schema$"),
+        ({"masks_target": np.zeros((3, 2))}, "sample 0: array 'masks_target': has 2 values, not 3"),
+        ({"masks_target": np.zeros((2, 3))}, "array 'masks_target' has 2 samples, but others have 3"),
+        (
+            {"labels_target": np.array([0, 1, 0.5])},
+            "sample 2: array 'labels_target': 0.5 is no whole.*; declare",
+        ),
+    ]:
+        with pytest.raises(DataError, match=message):
+            builder.add_arrays(arrays | change)
+    assert builder.add_arrays(arrays, first=3) == 0
+    assert builder.add_arrays(arrays) == 3
+    assert_same(builder.take(), arrays)
 
-    assert (found.dtype, found.tolist()) == (np.dtype(mask_dtype), [[1, 0]])
+
+def test_float16_reports_its_largest_error():
+    schema = sample_schema(2, [], {}, feature_dtype=np.float16)
+    builder = BatchBuilder(schema, batch_size=3)
+    builder.add({"features": [1.0, 2049.0]})
+    builder.add({"features": np.array([np.inf, 0.25])})
+
+    assert builder.take()["strategic_features"].tolist() == [[1.0, 2048.0], [np.inf, 0.25]]
+    assert builder.largest_errors == {"strategic_features": 1.0}
 
 
-def test_true_and_false_are_one_and_zero_and_nothing_else():
-    schema = sample_schema(3, ["move"], {"move": 2}, mask_dtype=bool)
+def test_features_that_no_array_takes_are_not_lost_in_silence():
+    builder = BatchBuilder(StoreSchema((ArraySpec("elo", np.dtype("float32")),)), 4)
+    builder.add({"elo": 1.5, "features": []})
 
-    with pytest.raises(DataError, match=r"masks: head 'move'\[1\]: 2 does not fit bool \(0 to 1\)"):
-        samples_to_arrays([sample(mask=[1, 2])], schema)
+    with pytest.raises(DataError, match=r"^sample 1: features: has 2 that no array of the schema takes$"):
+        builder.add({"elo": 1.5, "features": [1, 2]})

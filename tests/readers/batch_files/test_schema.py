@@ -24,23 +24,10 @@ def test_the_names_and_types_of_a_game():
     assert GAME.spec("masks_unit").shape(500) == (500, 60)
 
 
-def test_names_and_types_are_options():
-    names = ArrayNames(features="board", labels="y_", masks="legal_")
-    schema = sample_schema(
-        4, ["move"], {"move": 9}, names=names, feature_dtype="float16", label_dtype=np.uint8
-    )
-
-    assert [str(spec.dtype) for spec in schema.arrays] == ["float16", "uint8", "int8"]
-    assert [spec.name for spec in schema.arrays] == ["board", "y_move", "legal_move"]
-    assert schema.heads == ("move",)
-
-
 @pytest.mark.parametrize(
     ("names", "message"),
     [
         ({"labels": "y_", "masks": "y_legal_"}, "labels begin with 'y_', and so does 'y_legal_' of masks"),
-        ({"labels": "m_y_", "masks": "m_"}, "masks begin with 'm_', and so does 'm_y_' of labels"),
-        ({"labels": "x", "features": "x"}, "labels begin with 'x', and so does 'x' of features"),
         ({"masks": ""}, "masks begin with '', and so does 'labels_' of labels"),
         ({"labels": "group"}, "labels begin with 'group', and so does 'groups' of groups"),
     ],
@@ -48,26 +35,6 @@ def test_names_and_types_are_options():
 def test_names_that_cannot_be_told_apart(names, message):
     with pytest.raises(ConfigError, match=f"^arrays of {message}; choose names that can be told apart$"):
         ArrayNames(**names)
-
-
-def test_the_part_of_a_sample_that_an_array_is():
-    names = ArrayNames(features="board")
-
-    assert names.parts_of(["board", "labels_move", "masks_move", "elo"]) == {
-        "board": ("features", None),
-        "labels_move": ("labels", "move"),
-        "masks_move": ("masks", "move"),
-        "elo": ("elo", None),
-    }
-    with pytest.raises(DataError, match="array 'features' is called like a part of samples; name arrays as"):
-        names.parts_of(["board", "features"])
-    assert ArrayNames(features="features").parts_of(["features"]) == {"features": ("features", None)}
-
-
-def test_a_schema_survives_json():
-    document = json.loads(json.dumps(GAME.as_document()))
-
-    assert StoreSchema.from_document(document) == GAME
 
 
 @pytest.mark.parametrize(
@@ -94,12 +61,9 @@ def test_the_first_difference_in_one_line(other, difference):
     assert GAME.difference(other) == difference
 
 
-def test_names_differ():
+def test_arrays_that_are_there_twice_or_not_at_all():
     with pytest.raises(DataError, match="array 'x' is there twice"):
         StoreSchema((ArraySpec("x", np.dtype("f4")), ArraySpec("x", np.dtype("f8"))))
-
-
-def test_an_unknown_array_is_an_error_that_lists_the_known():
     with pytest.raises(
         DataError, match="there is no array 'labels_units'; known: strategic_features, labels_"
     ):

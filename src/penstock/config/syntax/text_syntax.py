@@ -55,7 +55,6 @@ _EXACT = 1 << 53
 
 
 def read_text(text: str, root: type[Section]) -> Parsed:
-    """Reads a text-format message of the root section."""
     parsed = Parsed()
     try:
         fields = _Grammar(text).fields(closing=None)

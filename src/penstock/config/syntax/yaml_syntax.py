@@ -40,7 +40,6 @@ _JSON_PROBLEMS = {
 
 
 def read_yaml(text: str, root: type[Section]) -> Parsed:
-    """Reads one YAML document."""
     return read_yaml_value(text, SectionShape(root))
 
 
@@ -66,7 +65,6 @@ def read_yaml_value(text: str, shape: Shape, *, typed: bool = False) -> Parsed:
 
 
 def resolve_plain(text: str) -> Any:
-    """The value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
@@ -79,8 +77,6 @@ def resolve_plain(text: str) -> Any:
 
 
 class _Walk:
-    """One walk over the nodes of a document."""
-
     def __init__(self, parsed: Parsed, typed: bool) -> None:
         self.parsed = parsed
         self.typed = typed
@@ -150,7 +146,6 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def read_json(text: str, root: type[Section] | None = None) -> Parsed:  # noqa: ARG001 -- JSON needs no schema
-    """Reads one JSON value."""
     parsed = Parsed()
     try:
         value = json.loads(text, object_pairs_hook=_Pairs)

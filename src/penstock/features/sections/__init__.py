@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from penstock.config.errors import KeyPath
-from penstock.config.section import Later, Legacy, Probability, Section
+from penstock.config.section import Later, Legacy, Probability, Section, one_of
 from penstock.features.sections.types import (
     BoolMaskFeature,
     CombineFeature,
@@ -74,39 +74,36 @@ class ParsingSection(Section):
         return FgMode.FG_DAG if self.fg_threads > 0 else FgMode.FG_NORMAL
 
 
+class FeatureRow(NamedTuple):
+    """One feature type: its options, and what builds it, as "package.module:attribute"; empty: not available yet."""
+
+    section: type[Section]
+    path: str = ""
+
+
+FEATURES: Mapping[str, FeatureRow] = {
+    "id_feature": FeatureRow(IdFeature, "penstock.features.id_feature:build_id_feature"),
+    "raw_feature": FeatureRow(RawFeature, "penstock.features.raw_feature:build_raw_feature"),
+    "combo_feature": FeatureRow(ComboFeature),
+    "lookup_feature": FeatureRow(LookupFeature),
+    "match_feature": FeatureRow(MatchFeature),
+    "expr_feature": FeatureRow(ExprFeature),
+    "overlap_feature": FeatureRow(OverlapFeature),
+    "tokenize_feature": FeatureRow(TokenizeFeature),
+    "custom_feature": FeatureRow(CustomFeature),
+    "kv_dot_product": FeatureRow(KvDotProduct),
+    "bool_mask_feature": FeatureRow(BoolMaskFeature),
+    "combine_feature": FeatureRow(CombineFeature),
+}
+"""The feature types of the run file, by the name of their section; sequence_NAME is the same of every step."""
+
+
+_SECTIONS = {name: row.section for name, row in FEATURES.items()}
+
+
+@one_of("feature", _SECTIONS)
 class SeqFeatureConfig(Section):
     """One feature of the steps of a sequence."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "feature": (
-            "id_feature",
-            "raw_feature",
-            "combo_feature",
-            "lookup_feature",
-            "match_feature",
-            "expr_feature",
-            "overlap_feature",
-            "tokenize_feature",
-            "custom_feature",
-            "kv_dot_product",
-            "bool_mask_feature",
-            "combine_feature",
-        )
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("feature",)
-
-    id_feature: IdFeature | None = None
-    raw_feature: RawFeature | None = None
-    combo_feature: ComboFeature | None = None
-    lookup_feature: LookupFeature | None = None
-    match_feature: MatchFeature | None = None
-    expr_feature: ExprFeature | None = None
-    overlap_feature: OverlapFeature | None = None
-    tokenize_feature: TokenizeFeature | None = None
-    custom_feature: CustomFeature | None = None
-    kv_dot_product: KvDotProduct | None = None
-    bool_mask_feature: BoolMaskFeature | None = None
-    combine_feature: CombineFeature | None = None
 
 
 class SequenceFeature(Section):
@@ -128,65 +125,16 @@ class SequenceFeature(Section):
     """The features of a step."""
 
 
+_SEQUENCES: dict[str, type[Section]] = {
+    "sequence_feature": SequenceFeature,
+    **{f"sequence_{name}": _SECTIONS[name] for name in FEATURES},
+}
+_LATER = (*(name for name, row in FEATURES.items() if not row.path), *_SEQUENCES)
+
+
+@one_of("feature", {**_SECTIONS, **_SEQUENCES}, {name: Later(name) for name in _LATER})
 class FeatureConfig(Section):
     """One feature."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "feature": (
-            "id_feature",
-            "raw_feature",
-            "combo_feature",
-            "lookup_feature",
-            "match_feature",
-            "sequence_feature",
-            "expr_feature",
-            "overlap_feature",
-            "tokenize_feature",
-            "custom_feature",
-            "kv_dot_product",
-            "bool_mask_feature",
-            "combine_feature",
-            "sequence_id_feature",
-            "sequence_raw_feature",
-            "sequence_combo_feature",
-            "sequence_lookup_feature",
-            "sequence_match_feature",
-            "sequence_expr_feature",
-            "sequence_overlap_feature",
-            "sequence_tokenize_feature",
-            "sequence_custom_feature",
-            "sequence_kv_dot_product",
-            "sequence_bool_mask_feature",
-            "sequence_combine_feature",
-        )
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("feature",)
-
-    id_feature: IdFeature | None = None
-    raw_feature: RawFeature | None = None
-    combo_feature: Annotated[ComboFeature | None, Later("combo_feature")] = None
-    lookup_feature: Annotated[LookupFeature | None, Later("lookup_feature")] = None
-    match_feature: Annotated[MatchFeature | None, Later("match_feature")] = None
-    sequence_feature: Annotated[SequenceFeature | None, Later("sequence_feature")] = None
-    expr_feature: Annotated[ExprFeature | None, Later("expr_feature")] = None
-    overlap_feature: Annotated[OverlapFeature | None, Later("overlap_feature")] = None
-    tokenize_feature: Annotated[TokenizeFeature | None, Later("tokenize_feature")] = None
-    custom_feature: Annotated[CustomFeature | None, Later("custom_feature")] = None
-    kv_dot_product: Annotated[KvDotProduct | None, Later("kv_dot_product")] = None
-    bool_mask_feature: Annotated[BoolMaskFeature | None, Later("bool_mask_feature")] = None
-    combine_feature: Annotated[CombineFeature | None, Later("combine_feature")] = None
-    sequence_id_feature: Annotated[IdFeature | None, Later("sequence_id_feature")] = None
-    sequence_raw_feature: Annotated[RawFeature | None, Later("sequence_raw_feature")] = None
-    sequence_combo_feature: Annotated[ComboFeature | None, Later("sequence_combo_feature")] = None
-    sequence_lookup_feature: Annotated[LookupFeature | None, Later("sequence_lookup_feature")] = None
-    sequence_match_feature: Annotated[MatchFeature | None, Later("sequence_match_feature")] = None
-    sequence_expr_feature: Annotated[ExprFeature | None, Later("sequence_expr_feature")] = None
-    sequence_overlap_feature: Annotated[OverlapFeature | None, Later("sequence_overlap_feature")] = None
-    sequence_tokenize_feature: Annotated[TokenizeFeature | None, Later("sequence_tokenize_feature")] = None
-    sequence_custom_feature: Annotated[CustomFeature | None, Later("sequence_custom_feature")] = None
-    sequence_kv_dot_product: Annotated[KvDotProduct | None, Later("sequence_kv_dot_product")] = None
-    sequence_bool_mask_feature: Annotated[BoolMaskFeature | None, Later("sequence_bool_mask_feature")] = None
-    sequence_combine_feature: Annotated[CombineFeature | None, Later("sequence_combine_feature")] = None
 
 
 @dataclass(frozen=True, slots=True)

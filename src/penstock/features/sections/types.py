@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, NonNegativeInt, PositiveInt, model_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from penstock.config.section import Later, Section, words
 from penstock.features.sections.options import (
@@ -14,6 +14,18 @@ from penstock.features.sections.options import (
     NumberOptions,
     VocabularyOptions,
 )
+
+# Options of several types; a field that is declared again in a class below keeps its docstring.
+Separator = Annotated[str, Field(description="Between the values of one row.")]
+DefaultValue = Annotated[str, Field(description="Value of an empty or missing row.")]
+DefaultOrNone = Annotated[
+    str, Field(description="Value of an empty or missing row; empty: such a row has no value.")
+]
+ValueDim = Annotated[NonNegativeInt | None, Field(description="Number of values in a row.")]
+AnyValueDim = Annotated[
+    NonNegativeInt | None, Field(description="Number of values in a row; 0 or absent: any.")
+]
+ValueType = Annotated[str | None, Field(description="Type of the values before they become ids.")]
 
 
 class IdFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
@@ -26,20 +38,12 @@ class IdFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
     """Where the raw value comes from: side:column, such as user:age or item:brand."""
 
     embedding_dim: PositiveInt
-    """Width of a row of the table."""
-
-    default_value: str = ""
-    """Value of an empty or missing row; empty: such a row has no value."""
-
-    separator: str = "\x1d"
-    """Between the values of one row."""
-
+    default_value: DefaultOrNone = ""
+    separator: Separator = "\x1d"
     weighted: bool = False
     """Values come with weights: id:weight."""
 
-    value_dim: NonNegativeInt | None = None
-    """Number of values in a row; 0 or absent: any."""
-
+    value_dim: AnyValueDim = None
     fg_value_type: Annotated[str | None, Later("fg_value_type", harmless=True)] = None
     """Type of the values before they become ids."""
 
@@ -50,12 +54,8 @@ class RawFeature(NumberOptions, EmbeddingOptions):
     expression: str
     """Where the raw value comes from: side:column, such as user:age or item:price."""
 
-    default_value: str = "0"
-    """Value of an empty or missing row."""
-
-    separator: str = "\x1d"
-    """Between the values of one row."""
-
+    default_value: DefaultValue = "0"
+    separator: Separator = "\x1d"
     value_dim: PositiveInt = 1
     """Number of values in a row."""
 
@@ -88,11 +88,8 @@ class ComboFeature(VocabularyOptions, EmbeddingOptions):
     value_dim: NonNegativeInt = 0
     """Number of values in a row; 0: any."""
 
-    default_value: str = ""
-    """Value of an empty or missing row; empty: such a row has no value."""
-
-    separator: str = "\x1d"
-    """Between the values of one row."""
+    default_value: DefaultOrNone = ""
+    separator: Separator = "\x1d"
 
 
 class CombineFeature(NormalizerOptions, BucketOptions, NumberOptions, EmbeddingOptions):
@@ -107,11 +104,8 @@ class CombineFeature(NormalizerOptions, BucketOptions, NumberOptions, EmbeddingO
     combiner: Combiner = "sum"
     """How values become one."""
 
-    default_value: str = ""
-    """Value of an empty or missing row."""
-
-    separator: str = "\x1d"
-    """Between the values of one row."""
+    default_value: DefaultValue = ""
+    separator: Separator = "\x1d"
 
 
 class LookupFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberOptions, EmbeddingOptions):
@@ -132,9 +126,7 @@ class LookupFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberO
     need_key: bool = False
     """The id is made of key and value."""
 
-    value_dim: NonNegativeInt | None = None
-    """Number of values in a row."""
-
+    value_dim: ValueDim = None
     value_separator: str = ","
     """Between the numbers of one value of the map."""
 
@@ -144,8 +136,7 @@ class LookupFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberO
     separator: str = "\x1d"
     """Between the entries of the map."""
 
-    fg_value_type: str | None = None
-    """Type of the values before they become ids."""
+    fg_value_type: ValueType = None
 
 
 class MatchFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberOptions, EmbeddingOptions):
@@ -169,17 +160,12 @@ class MatchFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberOp
     show_skey: bool = False
     """The second key is part of the id."""
 
-    value_dim: NonNegativeInt | None = None
-    """Number of values in a row."""
-
+    value_dim: ValueDim = None
     default_value: str = "0"
     """Value of keys that are not in the map."""
 
-    separator: str = "\x1d"
-    """Between the values of one row."""
-
-    fg_value_type: str | None = None
-    """Type of the values before they become ids."""
+    separator: Separator = "\x1d"
+    fg_value_type: ValueType = None
 
 
 class ExprFeature(NumberOptions, EmbeddingOptions):
@@ -200,8 +186,7 @@ class ExprFeature(NumberOptions, EmbeddingOptions):
     default_value: str = "0"
     """Value of a row without a result."""
 
-    separator: str = "\x1d"
-    """Between the values of one row."""
+    separator: Separator = "\x1d"
 
 
 class TextNormalizeOption(StrEnum):
@@ -236,8 +221,6 @@ class TokenizeFeature(EmbeddingOptions):
     """Where the text comes from: side:column."""
 
     embedding_dim: PositiveInt
-    """Width of a row of the table."""
-
     vocab_file: str
     """The tokenizer's vocabulary or model."""
 
@@ -304,19 +287,12 @@ class BoolMaskFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
     """Where values and mask come from: side:column, values first."""
 
     embedding_dim: PositiveInt
-    """Width of a row of the table."""
-
-    value_dim: NonNegativeInt | None = None
-    """Number of values in a row; 0 or absent: any."""
-
+    value_dim: AnyValueDim = None
     default_value: str = ""
     """Value of a row where nothing is left; empty: such a row has no value."""
 
-    separator: str = "\x1d"
-    """Between the values of one row."""
-
-    fg_value_type: str | None = None
-    """Type of the values before they become ids."""
+    separator: Separator = "\x1d"
+    fg_value_type: ValueType = None
 
 
 class CustomFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberOptions, EmbeddingOptions):
@@ -337,14 +313,9 @@ class CustomFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberO
     expression: list[str] = []
     """Where the raw values come from: side:column."""
 
-    value_dim: NonNegativeInt | None = None
-    """Number of values in a row."""
-
-    default_value: str = "0"
-    """Value of an empty or missing row."""
-
-    separator: str = "\x1d"
-    """Between the values of one row."""
+    value_dim: ValueDim = None
+    default_value: DefaultValue = "0"
+    separator: Separator = "\x1d"
 
 
 WIDTH_STEP = 4
@@ -367,13 +338,8 @@ def table_rows(section: Any) -> int | None:
         return len(section.boundaries) + 1 if section.boundaries else None
     if not isinstance(section, IdFeature):
         return None
-    if section.vocab_list or section.vocab_dict:
-        return _rows_with_vocabulary(section)
-    return section.num_buckets or section.hash_bucket_size
-
-
-def _rows_with_vocabulary(section: IdFeature) -> int:
-    """One more than the largest row in use."""
+    if not section.vocab_list and not section.vocab_dict:
+        return section.num_buckets or section.hash_bucket_size
     unknown_row = section.default_bucketize_value
     first_row = FIRST_VOCABULARY_ROW if unknown_row is None else 0
     last_row = max(section.vocab_dict.values(), default=first_row + len(section.vocab_list) - 1)

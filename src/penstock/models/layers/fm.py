@@ -11,7 +11,6 @@ class FactorizationMachine(nn.Module):
     """
 
     def forward(self, vectors_BFD: torch.Tensor) -> torch.Tensor:
-        """From the vectors of F features to one vector."""
         square_of_sum = vectors_BFD.sum(dim=1).square()
         sum_of_squares = vectors_BFD.square().sum(dim=1)
         return (square_of_sum - sum_of_squares) * 0.5

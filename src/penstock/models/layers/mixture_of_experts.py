@@ -1,35 +1,29 @@
 """Experts side by side, and gates that weigh them. B rows, E experts, D columns of an expert."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import nn
 
 from penstock.models.layers.mlp import MLP
-
-if TYPE_CHECKING:
-    from penstock.models.sections.layers import MLP as MlpSection
+from penstock.models.sections.layers import MLP as MlpSection
 
 
 class Experts(nn.Module):
     """E networks of one shape on one input: (B, input_dim) -> (B, E, D)."""
 
-    def __init__(self, input_dim: int, num_experts: int, section: "MlpSection", path: str) -> None:
-        """`path` is the section's place in the run file, for messages."""
+    def __init__(self, input_dim: int, num_experts: int, section: MlpSection, path: str) -> None:
         super().__init__()
         experts = [MLP(input_dim, section, path) for _ in range(num_experts)]
         self.experts = nn.ModuleList(experts)
         self.output_dim = experts[0].output_dim
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """What every expert says."""
         return torch.stack([expert(x) for expert in self.experts], dim=1)
 
 
 class Gate(nn.Module):
     """A mean of experts, whose weights are found from the input: softmax(linear(mlp(x)))."""
 
-    def __init__(self, input_dim: int, num_experts: int, section: "MlpSection | None", path: str) -> None:
+    def __init__(self, input_dim: int, num_experts: int, section: MlpSection | None, path: str) -> None:
         super().__init__()
         self.mlp = MLP(input_dim, section, path) if section is not None else None
         self.output = nn.Linear(input_dim if self.mlp is None else self.mlp.output_dim, num_experts)

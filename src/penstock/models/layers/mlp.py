@@ -1,16 +1,12 @@
 """Fully connected layers, their activations and normalisation."""
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import nn
 from torch.nn import functional
 
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
-
-if TYPE_CHECKING:
-    from penstock.models.sections.layers import MLP as MlpSection
+from penstock.models.sections.layers import MLP as MlpSection
 
 ACTIVATIONS = (
     "ELU",
@@ -30,15 +26,6 @@ ACTIVATIONS = (
 """The modules of torch.nn that a run file may name."""
 
 
-def build_activation(name: str, path: str) -> nn.Module:
-    """A new activation: `nn.ReLU`, `torch.nn.ReLU` and `ReLU` are the same; empty is none."""
-    short_name = name.removeprefix("torch.").removeprefix("nn.") or "Identity"
-    if short_name not in ACTIVATIONS:
-        raise ConfigError.at(path, f"'{name}' is not available; {hint(short_name, ACTIVATIONS)}")
-    activation: nn.Module = getattr(nn, short_name)()
-    return activation
-
-
 @torch.fx.wrap
 def has_statistics(x: torch.Tensor) -> bool:
     """Whether there are rows enough for a variance; a function, so that tracing does not look inside."""
@@ -49,7 +36,6 @@ class BatchNorm(nn.BatchNorm1d):
     """As in torch, but one row has no variance: in training it is normalised by the running statistics."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """(B, width) -> (B, width)."""
         by_batch = has_statistics(input) if self.training else False
         momentum = 0.1 if self.momentum is None else self.momentum
         return functional.batch_norm(
@@ -63,8 +49,7 @@ class MLP(nn.Module):
     `output_dim` is the width of the last one. Without hidden units the input passes through.
     """
 
-    def __init__(self, input_dim: int, section: "MlpSection", path: str) -> None:
-        """`path` is the section's place in the run file, for messages."""
+    def __init__(self, input_dim: int, section: MlpSection, path: str) -> None:
         super().__init__()
         self.output_dim = input_dim
         self.layers = nn.Sequential()
@@ -73,26 +58,29 @@ class MLP(nn.Module):
             self.output_dim = width
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(B, input_dim) -> (B, output_dim)."""
         output: torch.Tensor = self.layers(x)
         return output
 
 
-def _layer(input_dim: int, width: int, dropout: float, section: "MlpSection", path: str) -> nn.Sequential:
+def _layer(input_dim: int, width: int, dropout: float, section: MlpSection, path: str) -> nn.Sequential:
     layer = nn.Sequential()
     layer.add_module("linear", nn.Linear(input_dim, width, bias=section.bias))
     if section.use_bn:
         layer.add_module("batch_norm", BatchNorm(width))
     if section.use_ln:
         layer.add_module("layer_norm", nn.LayerNorm(width))
-    layer.add_module("activation", build_activation(section.activation, f"{path}.activation"))
+    # `nn.ReLU`, `torch.nn.ReLU` and `ReLU` are the same; empty is none.
+    name = section.activation.removeprefix("torch.").removeprefix("nn.") or "Identity"
+    if name not in ACTIVATIONS:
+        message = f"'{section.activation}' is not available; {hint(name, ACTIVATIONS)}"
+        raise ConfigError.at(f"{path}.activation", message)
+    layer.add_module("activation", getattr(nn, name)())
     if dropout:
         layer.add_module("dropout", nn.Dropout(dropout))
     return layer
 
 
-def _dropout_ratios(section: "MlpSection", path: str) -> list[float]:
-    """One for each layer; one alone holds for all of them."""
+def _dropout_ratios(section: MlpSection, path: str) -> list[float]:
     ratios, num_layers = section.dropout_ratio, len(section.hidden_units)
     if len(ratios) <= 1:
         return (ratios or [0.0]) * num_layers

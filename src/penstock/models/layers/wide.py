@@ -18,7 +18,6 @@ class Wide(nn.Module):
     """
 
     def __init__(self, slots: Sequence[Slot], num_class: int = 1, path: str = "model_config") -> None:
-        """`path` is the model's section in the run file, for messages."""
         super().__init__()
         classes: list[int | None] = []
         for slot in slots:
@@ -35,7 +34,6 @@ class Wide(nn.Module):
         self.weights = nn.Linear(num_dense, num_class, bias=False) if num_dense else None
 
     def forward(self, wide: torch.Tensor) -> torch.Tensor:
-        """The sum of all parts."""
         if self.weights is None and len(self.columns_of_class) == 1:
             return wide.sum(dim=1, keepdim=True)
         sums = [wide[:, columns].sum(dim=1, keepdim=True) for columns in self.columns_of_class]

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import PositiveInt, create_model
+from pydantic import PositiveInt
 
 from penstock.config.errors import Problem
 from penstock.config.registry import result_name
-from penstock.config.section import Later, Refused, Section
-from penstock.metrics.sections import MetricConfig, TrainMetricConfig
+from penstock.config.section import Later, Marker, Refused, Section, one_of
+from penstock.metrics.sections import CustomMetric, MetricConfig, MetricSection, TrainMetricConfig
 from penstock.models.sections.groups import FeatureGroupConfig
 from penstock.models.sections.layers import VariationalDropout
 from penstock.models.sections.losses import LossConfig
@@ -88,8 +88,17 @@ MODELS: Mapping[str, ModelRow] = {
 """The models of the run file, by the name of their section: `Model(model_config, section, inputs)`."""
 
 
-class _ModelOptions(Section):
-    """What is said of every model."""
+def _marker(name: str, row: ModelRow) -> Marker:
+    return Refused(f"the model {name} is not supported") if row.refused else Later(f"the model {name}")
+
+
+@one_of(
+    "model",
+    {name: row.section for name, row in MODELS.items()},
+    {name: _marker(name, row) for name, row in MODELS.items() if not row.path},
+)
+class ModelConfig(Section):
+    """What is learned, on which features, and how well it does."""
 
     feature_groups: list[FeatureGroupConfig] = []
     """Which features enter the model, and joined in which way."""
@@ -114,30 +123,6 @@ class _ModelOptions(Section):
 
     use_pareto_loss_weight: bool = False
     """Find the weights of the tasks' losses at each step, so that no task gets worse."""
-
-
-def _field(name: str, row: ModelRow) -> Any:
-    kind: Any = row.section | None
-    if row.refused:
-        kind = Annotated[kind, Refused(f"the model {name} is not supported")]
-    elif not row.path:
-        kind = Annotated[kind, Later(f"the model {name}")]
-    return kind, None
-
-
-if TYPE_CHECKING:
-    _WithModels = _ModelOptions
-else:
-    _WithModels = create_model(
-        "_WithModels", __base__=_ModelOptions, **{name: _field(name, row) for name, row in MODELS.items()}
-    )
-
-
-class ModelConfig(_WithModels):
-    """What is learned, on which features, and how well it does."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"model": tuple(MODELS)}
-    required_one_of: ClassVar[tuple[str, ...]] = ("model",)
 
     @property
     def task_towers(self) -> Sequence[TowerOptions]:
@@ -165,37 +150,28 @@ class ModelConfig(_WithModels):
 
     def loss_names(self) -> list[str]:
         """The losses among the results of an evaluation, with the tower's name behind them."""
-        return [
-            f"{result_name(*chosen)}{suffix}"
-            for suffix, task in self._tasks()
-            for loss in task.losses
-            if (chosen := loss.chosen("loss")) is not None
-        ]
+        return [name for name, section in self._results() if not isinstance(section, MetricSection)]
 
     def custom_metric_names(self) -> list[str]:
-        """The custom metrics among the results of an evaluation."""
-        return [
-            f"{metric.custom_metric.result_name}{suffix}"
-            for suffix, task in self._tasks()
-            for metric in task.metrics
-            if metric.custom_metric is not None
-        ]
+        return [name for name, section in self._results() if isinstance(section, CustomMetric)]
 
     def result_names(self) -> list[str]:
         """The names under which an evaluation gives its numbers: metrics and losses."""
+        return [name for name, _ in self._results()]
+
+    def _results(self) -> list[tuple[str, Section]]:
+        """The name of each result and its section, task by task."""
+        tasks: list[tuple[str, Any]] = [("", self)]
+        tasks += [(f"_{tower.tower_name}", tower) for tower in self.task_towers]
         return [
-            f"{result_name(*chosen)}{suffix}"
-            for suffix, task in self._tasks()
+            (f"{result_name(*chosen)}{suffix}", chosen[1])
+            for suffix, task in tasks
             for chosen in (
                 *(metric.chosen("metric") for metric in task.metrics),
                 *(loss.chosen("loss") for loss in task.losses),
             )
             if chosen is not None
         ]
-
-    def _tasks(self) -> "list[tuple[str, ModelConfig | TowerOptions]]":
-        """With what stands behind the names of their results."""
-        return [("", self), *((f"_{tower.tower_name}", tower) for tower in self.task_towers)]
 
     def unused_settings(self) -> Iterator[Problem]:
         """Weights of towers that wait for what they weigh."""

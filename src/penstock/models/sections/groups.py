@@ -4,65 +4,46 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from penstock.config.section import DropoutRatio, Later, Section
-from penstock.models.sections.layers import MLP
+from penstock.models.sections.layers import AttentionMLP, OneOf
+
+MaxLength = Annotated[NonNegativeInt, Field(description="Longest sequence that is looked at; 0: all of it.")]
 
 
-class DINEncoder(Section):
+class _Encoder(Section):
+    name: str | None = None
+    """Name of the encoder; absent: its input's."""
+
+    input: str
+    """Sequence group it reads."""
+
+
+class DINEncoder(_Encoder):
     """Attention of the query to each step of the history."""
 
-    name: str | None = None
-    """Name of the encoder; absent: its input's."""
-
-    input: str
-    """Sequence group it reads."""
-
-    attn_mlp: MLP
-    """Scores one step of the history against the query."""
-
-    max_seq_length: NonNegativeInt = 0
-    """Longest sequence that is looked at; 0: all of it."""
+    attn_mlp: AttentionMLP
+    max_seq_length: MaxLength = 0
 
 
-class SimpleAttention(Section):
+class SimpleAttention(_Encoder):
     """Attention by the plain product of query and step."""
 
-    name: str | None = None
-    """Name of the encoder; absent: its input's."""
-
-    input: str
-    """Sequence group it reads."""
-
-    max_seq_length: NonNegativeInt = 0
-    """Longest sequence that is looked at; 0: all of it."""
+    max_seq_length: MaxLength = 0
 
 
-class PoolingEncoder(Section):
+class PoolingEncoder(_Encoder):
     """Mean or sum over the steps."""
-
-    name: str | None = None
-    """Name of the encoder; absent: its input's."""
-
-    input: str
-    """Sequence group it reads."""
 
     pooling_type: str = "mean"
     """mean or sum."""
 
-    max_seq_length: NonNegativeInt = 0
-    """Longest sequence that is looked at; 0: all of it."""
+    max_seq_length: MaxLength = 0
 
 
-class SelfAttentionEncoder(Section):
+class SelfAttentionEncoder(_Encoder):
     """Self-attention over the steps, then a mean."""
-
-    name: str | None = None
-    """Name of the encoder; absent: its input's."""
-
-    input: str
-    """Sequence group it reads."""
 
     multihead_attn_dim: PositiveInt = 512
     """Width of the attention."""
@@ -73,39 +54,19 @@ class SelfAttentionEncoder(Section):
     dropout: DropoutRatio = 0.0
     """Share of attention weights dropped in training."""
 
-    max_seq_length: NonNegativeInt = 0
-    """Longest sequence that is looked at; 0: all of it."""
+    max_seq_length: MaxLength = 0
 
 
-class MultiWindowDINEncoder(Section):
+class MultiWindowDINEncoder(_Encoder):
     """Attention over windows of the history."""
 
-    name: str | None = None
-    """Name of the encoder; absent: its input's."""
-
-    input: str
-    """Sequence group it reads."""
-
-    attn_mlp: MLP
-    """Scores one step of the history against the query."""
-
+    attn_mlp: AttentionMLP
     windows_len: list[PositiveInt] = []
     """Steps in each window, from the newest back."""
 
 
-class SeqEncoderConfig(Section):
+class SeqEncoderConfig(OneOf, group="seq_module"):
     """One encoder."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "seq_module": (
-            "din_encoder",
-            "simple_attention",
-            "pooling_encoder",
-            "multi_window_din_encoder",
-            "self_attention_encoder",
-        ),
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("seq_module",)
 
     din_encoder: DINEncoder | None = None
     simple_attention: SimpleAttention | None = None

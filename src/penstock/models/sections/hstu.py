@@ -1,12 +1,9 @@
 """Options of the sequential transducer (HSTU): from a history to one vector for each step."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from penstock.config.section import DropoutRatio, Section
-from penstock.models.sections.layers import MLP
+from penstock.models.sections.layers import MLP, OneOf
 
 
 class GRSimpleActionEncoder(Section):
@@ -28,13 +25,8 @@ class GRSimpleActionEncoder(Section):
     """Spread of the initial action vectors."""
 
 
-class GRActionEncoder(Section):
+class GRActionEncoder(OneOf, group="action_encoder"):
     """How actions become vectors."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "action_encoder": ("simple_action_encoder",),
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("action_encoder",)
 
     simple_action_encoder: GRSimpleActionEncoder | None = None
     """Actions as bits of an integer."""
@@ -58,17 +50,8 @@ class GRMLPContentEncoder(Section):
     """For the candidates."""
 
 
-class GRContentEncoder(Section):
+class GRContentEncoder(OneOf, group="content_encoder"):
     """How items become vectors."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "content_encoder": (
-            "slice_content_encoder",
-            "pad_content_encoder",
-            "mlp_content_encoder",
-        ),
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("content_encoder",)
 
     slice_content_encoder: GRSliceContentEncoder | None = None
     """Keeps the columns that history and candidates share."""
@@ -97,16 +80,8 @@ class GRParameterizedContextualizedMLP(Section):
     """Share of the context's activations dropped in training."""
 
 
-class GRContextualizedMLP(Section):
+class GRContextualizedMLP(OneOf, group="contextualized_mlp"):
     """From encoder outputs to the model's width."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "contextualized_mlp": (
-            "simple_mlp",
-            "parameterized_mlp",
-        ),
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("contextualized_mlp",)
 
     simple_mlp: GRSimpleContextualizedMLP | None = None
     """The same weights for every user."""
@@ -115,14 +90,18 @@ class GRContextualizedMLP(Section):
     """Weights that depend on the user's context."""
 
 
-class GRContextualPreprocessor(Section):
-    """Context first, then steps that hold item and action together."""
+class GRUIHPreprocessor(Section):
+    """The history alone."""
 
     action_encoder: GRActionEncoder | None = None
     """How actions become vectors."""
 
     action_mlp: GRContextualizedMLP | None = None
     """From action vectors to the model's width."""
+
+
+class GRContextualPreprocessor(GRUIHPreprocessor):
+    """Context first, then steps that hold item and action together."""
 
     content_encoder: GRContentEncoder
     """How items become vectors."""
@@ -150,27 +129,8 @@ class GRContextualInterleavePreprocessor(Section):
     """From item vectors to the model's width."""
 
 
-class GRUIHPreprocessor(Section):
-    """The history alone."""
-
-    action_encoder: GRActionEncoder | None = None
-    """How actions become vectors."""
-
-    action_mlp: GRContextualizedMLP | None = None
-    """From action vectors to the model's width."""
-
-
-class GRInputPreprocessor(Section):
+class GRInputPreprocessor(OneOf, group="input_preprocessor"):
     """From features to the steps of one sequence."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "input_preprocessor": (
-            "contextual_preprocessor",
-            "contextual_interleave_preprocessor",
-            "uih_preprocessor",
-        ),
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("input_preprocessor",)
 
     contextual_preprocessor: GRContextualPreprocessor | None = None
     """Context, then steps that hold item and action together."""
@@ -200,17 +160,8 @@ class GRTimestampLayerNormPostprocessor(Section):
     """How many units each period is divided into."""
 
 
-class GROutputPostprocessor(Section):
+class GROutputPostprocessor(OneOf, group="output_postprocessor"):
     """From the last layer to the output."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "output_postprocessor": (
-            "l2norm_postprocessor",
-            "layernorm_postprocessor",
-            "timestamp_layernorm_postprocessor",
-        ),
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("output_postprocessor",)
 
     l2norm_postprocessor: GRL2NormPostprocessor | None = None
     """Scale to length one."""

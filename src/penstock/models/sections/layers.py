@@ -1,10 +1,19 @@
 """Options of the building blocks that several models share."""
 
 from enum import StrEnum
+from typing import Annotated, Any
 
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from penstock.config.section import DropoutRatio, Section
+
+
+class OneOf(Section):
+    """A section of which exactly one field is set; `group` is what messages call the choice."""
+
+    def __init_subclass__(cls, group: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.one_of, cls.required_one_of = {group: tuple(cls.__annotations__)}, (group,)
 
 
 class Similarity(StrEnum):
@@ -35,6 +44,12 @@ class MLP(Section):
 
     use_ln: bool = False
     """Layer normalisation after each linear layer."""
+
+
+FinalMLP = Annotated[MLP, Field(description="From the joined parts to the output.")]
+DeepMLP = Annotated[MLP, Field(description="On the concatenated embeddings.")]
+GateMLP = Annotated[MLP | None, Field(description="Before each gate's softmax.")]
+AttentionMLP = Annotated[MLP, Field(description="Scores one step of the history against the query.")]
 
 
 class ExtractionNetwork(Section):
@@ -133,11 +148,8 @@ class Cross(Section):
     """Number of cross layers."""
 
 
-class CrossV2(Section):
+class CrossV2(Cross):
     """Cross layers with a low-rank weight matrix."""
-
-    cross_num: PositiveInt = 3
-    """Number of cross layers."""
 
     low_rank: PositiveInt = 32
     """Rank of each cross layer's weight."""

@@ -8,6 +8,8 @@ from pydantic import Field, NonNegativeFloat, model_validator
 from penstock.config.registry import NamedPart
 from penstock.config.section import Probability, Refused, Section, words
 
+_SEMANTIC_IDS = Refused("semantic-id losses are not supported")
+
 Smoothing = Annotated[float, Field(ge=0, lt=1)]
 """The share of a label that is given away; with 1 nothing of it would be left to learn."""
 
@@ -99,13 +101,9 @@ class LossConfig(Section):
     jrc_loss: JRCLoss | None = None
     binary_focal_loss: BinaryFocalLoss | None = None
     custom_loss: CustomLoss | None = None
-    recon_loss: Annotated[SidReconLoss | None, Refused("semantic-id losses are not supported")] = None
-    commitment_loss: Annotated[SidCommitmentLoss | None, Refused("semantic-id losses are not supported")] = (
-        None
-    )
-    contrastive_loss: Annotated[
-        SidContrastiveLoss | None, Refused("semantic-id losses are not supported")
-    ] = None
+    recon_loss: Annotated[SidReconLoss | None, _SEMANTIC_IDS] = None
+    commitment_loss: Annotated[SidCommitmentLoss | None, _SEMANTIC_IDS] = None
+    contrastive_loss: Annotated[SidContrastiveLoss | None, _SEMANTIC_IDS] = None
 
     @property
     def needs_binary_label(self) -> bool:

@@ -3,7 +3,7 @@
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from penstock.config.section import Section
-from penstock.models.sections.layers import MLP, Similarity
+from penstock.models.sections.layers import FinalMLP, Similarity
 from penstock.models.sections.towers import DATTower, HSTUUserTower, MINDUserTower, MultiWindowDINTower, Tower
 
 
@@ -29,48 +29,18 @@ class DSSM(Section):
     """Use the other rows' items as negatives."""
 
 
-class DSSMV2(Section):
+class DSSMV2(DSSM):
     """Two towers over one shared set of embeddings."""
 
-    user_tower: Tower
-    """From the user's features to a vector."""
 
-    item_tower: Tower
-    """From the item's features to a vector."""
-
-    output_dim: PositiveInt
-    """Width of the vectors that are compared."""
-
-    similarity: Similarity = Similarity.INNER_PRODUCT
-    """How two vectors are compared."""
-
-    temperature: PositiveFloat = 1.0
-    """Similarities are divided by it."""
-
-    in_batch_negative: bool = False
-    """Use the other rows' items as negatives."""
-
-
-class HSTUMatch(Section):
+class HSTUMatch(DSSM):
     """A sequential transducer for the user, a tower for the item."""
 
-    user_tower: HSTUUserTower
+    user_tower: HSTUUserTower  # type: ignore[assignment]
     """From the user's features to a vector."""
-
-    item_tower: Tower
-    """From the item's features to a vector."""
 
     output_dim: NonNegativeInt = 0
     """Width of the vectors that are compared; 0: the encoder's."""
-
-    similarity: Similarity = Similarity.INNER_PRODUCT
-    """How two vectors are compared."""
-
-    temperature: PositiveFloat = 1.0
-    """Similarities are divided by it."""
-
-    in_batch_negative: bool = False
-    """Use the other rows' items as negatives."""
 
     sequence_timestamp_is_ascending: bool = True
     """Whether the newest step is the last."""
@@ -82,30 +52,17 @@ class TDM(Section):
     multiwindow_din: MultiWindowDINTower
     """Attention over windows of the history."""
 
-    final: MLP
-    """From the joined parts to the output."""
+    final: FinalMLP
 
 
-class DAT(Section):
+class DAT(DSSM):
     """Two towers that mimic each other."""
 
-    user_tower: DATTower
+    user_tower: DATTower  # type: ignore[assignment]
     """From the user's features to a vector."""
 
-    item_tower: DATTower
+    item_tower: DATTower  # type: ignore[assignment]
     """From the item's features to a vector."""
-
-    output_dim: PositiveInt
-    """Width of the vectors that are compared."""
-
-    similarity: Similarity = Similarity.INNER_PRODUCT
-    """How two vectors are compared."""
-
-    temperature: PositiveFloat = 1.0
-    """Similarities are divided by it."""
-
-    in_batch_negative: bool = False
-    """Use the other rows' items as negatives."""
 
     amm_i_weight: float = 0.5
     """Weight of the item side's mimic loss."""

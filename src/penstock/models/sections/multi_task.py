@@ -1,18 +1,22 @@
 """Options of the models that learn several tasks."""
 
-from pydantic import PositiveFloat, PositiveInt
+from typing import Annotated
+
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from penstock.config.section import DropoutRatio, Section
 from penstock.models.sections.hstu import HSTU
-from penstock.models.sections.layers import MLP, ExtractionNetwork, MaskNetModule
+from penstock.models.sections.layers import MLP, ExtractionNetwork, GateMLP, MaskNetModule
 from penstock.models.sections.towers import BayesTaskTower, FusionMTLTower, InterventionTaskTower, TaskTower
+
+NumExperts = Annotated[PositiveInt, Field(description="Number of experts.")]
+TaskTowers = Annotated[list[TaskTower], Field(description="One for each task.")]
 
 
 class SimpleMultiTask(Section):
     """One tower for each task on the same input."""
 
-    task_towers: list[TaskTower] = []
-    """One for each task."""
+    task_towers: TaskTowers = []
 
 
 class MMoE(Section):
@@ -21,14 +25,9 @@ class MMoE(Section):
     expert_mlp: MLP
     """One expert."""
 
-    gate_mlp: MLP | None = None
-    """Before each gate's softmax."""
-
-    num_expert: PositiveInt = 3
-    """Number of experts."""
-
-    task_towers: list[TaskTower] = []
-    """One for each task."""
+    gate_mlp: GateMLP = None
+    num_expert: NumExperts = 3
+    task_towers: TaskTowers = []
 
 
 class DBMTL(Section):
@@ -43,12 +42,8 @@ class DBMTL(Section):
     expert_mlp: MLP | None = None
     """One expert; absent: no mixture of experts."""
 
-    gate_mlp: MLP | None = None
-    """Before each gate's softmax."""
-
-    num_expert: PositiveInt = 3
-    """Number of experts."""
-
+    gate_mlp: GateMLP = None
+    num_expert: NumExperts = 3
     task_towers: list[BayesTaskTower] = []
     """One for each task."""
 
@@ -62,12 +57,8 @@ class DC2VR(Section):
     expert_mlp: MLP | None = None
     """One expert; absent: no mixture of experts."""
 
-    gate_mlp: MLP | None = None
-    """Before each gate's softmax."""
-
-    num_expert: PositiveInt = 3
-    """Number of experts."""
-
+    gate_mlp: GateMLP = None
+    num_expert: NumExperts = 3
     task_towers: list[InterventionTaskTower] = []
     """One for each task."""
 
@@ -78,8 +69,7 @@ class PLE(Section):
     extraction_networks: list[ExtractionNetwork] = []
     """From the bottom up."""
 
-    task_towers: list[TaskTower] = []
-    """One for each task."""
+    task_towers: TaskTowers = []
 
 
 class DlrmHSTU(Section):
@@ -107,29 +97,11 @@ class DlrmHSTU(Section):
     """Give the context to the tasks too."""
 
 
-class UltraHSTU(Section):
+class UltraHSTU(DlrmHSTU):
     """Several sequential transducers."""
 
-    hstu: list[HSTU] = []
+    hstu: list[HSTU] = []  # type: ignore[assignment]
     """The sequence encoder."""
-
-    fusion_mtl_tower: FusionMTLTower
-    """The tasks."""
-
-    max_seq_len: PositiveInt
-    """Longest sequence that is looked at; longer ones are cut."""
-
-    item_embedding_hidden_dim: PositiveInt = 512
-    """Hidden width of the item part."""
-
-    enable_global_average_loss: bool = True
-    """Mean over the candidates of all ranks instead of each rank's own."""
-
-    sequence_timestamp_is_ascending: bool = True
-    """Whether the newest step is the last."""
-
-    concat_contextual_features: bool = False
-    """Give the context to the tasks too."""
 
 
 class PEPNet(Section):
@@ -159,5 +131,4 @@ class PEPNet(Section):
     task_domain_num: PositiveInt = 1
     """Number of domains."""
 
-    task_towers: list[TaskTower] = []
-    """One for each task."""
+    task_towers: TaskTowers = []

@@ -7,7 +7,17 @@ from pydantic import PositiveInt
 
 from penstock.config.section import Section
 from penstock.models.sections.groups import FeatureGroupType, GroupedModel
-from penstock.models.sections.layers import CIN, MLP, Cross, CrossV2, MaskNetModule, Similarity, WuKongLayer
+from penstock.models.sections.layers import (
+    CIN,
+    MLP,
+    Cross,
+    CrossV2,
+    DeepMLP,
+    FinalMLP,
+    MaskNetModule,
+    Similarity,
+    WuKongLayer,
+)
 from penstock.models.sections.towers import DINTower, Tower
 
 
@@ -19,9 +29,7 @@ class WideAndDeep(GroupedModel):
         "deep": FeatureGroupType.DEEP,
     }
 
-    deep: MLP
-    """On the concatenated embeddings."""
-
+    deep: DeepMLP
     final: MLP | None = None
     """On the joined outputs; absent: their sum."""
 
@@ -32,7 +40,7 @@ class WideAndDeep(GroupedModel):
     """Initialiser of the wide part's tables."""
 
 
-class DeepFM(GroupedModel):
+class DeepFM(WideAndDeep):
     """Wide, factorisation machine and MLP over shared embeddings."""
 
     required_groups: ClassVar[Mapping[str, FeatureGroupType]] = {"deep": FeatureGroupType.DEEP}
@@ -41,18 +49,6 @@ class DeepFM(GroupedModel):
         "fm": FeatureGroupType.DEEP,
     }
 
-    deep: MLP
-    """On the concatenated embeddings."""
-
-    final: MLP | None = None
-    """On the joined outputs; absent: their sum."""
-
-    wide_embedding_dim: PositiveInt = 4
-    """Width of each feature's vector in the wide part."""
-
-    wide_init_fn: str | None = None
-    """Initialiser of the wide part's tables."""
-
 
 class MultiTower(Section):
     """One MLP for each feature group."""
@@ -60,8 +56,7 @@ class MultiTower(Section):
     towers: list[Tower] = []
     """One tower for each feature group."""
 
-    final: MLP
-    """From the joined parts to the output."""
+    final: FinalMLP
 
 
 class MultiTowerDIN(Section):
@@ -73,8 +68,7 @@ class MultiTowerDIN(Section):
     din_towers: list[DINTower] = []
     """One attention tower for each sequence group."""
 
-    final: MLP
-    """From the joined parts to the output."""
+    final: FinalMLP
 
 
 class DLRM(Section):
@@ -86,8 +80,7 @@ class DLRM(Section):
     arch_with_sparse: bool = True
     """Give the embeddings themselves to the final part, beside their products."""
 
-    final: MLP
-    """From the joined parts to the output."""
+    final: FinalMLP
 
 
 class MaskNet(Section):
@@ -103,11 +96,8 @@ class DCNV1(Section):
     cross: Cross
     """The cross layers."""
 
-    deep: MLP
-    """On the concatenated embeddings."""
-
-    final: MLP
-    """From the joined parts to the output."""
+    deep: DeepMLP
+    final: FinalMLP
 
 
 class DCNV2(Section):
@@ -122,8 +112,7 @@ class DCNV2(Section):
     deep: MLP | None = None
     """Beside the cross layers; absent: none."""
 
-    final: MLP
-    """From the joined parts to the output."""
+    final: FinalMLP
 
 
 class xDeepFM(Section):
@@ -132,12 +121,8 @@ class xDeepFM(Section):
     cin: CIN
     """Compressed interaction network."""
 
-    deep: MLP
-    """On the concatenated embeddings."""
-
-    final: MLP
-    """From the joined parts to the output."""
-
+    deep: DeepMLP
+    final: FinalMLP
     wide_embedding_dim: PositiveInt = 16
     """Width of each feature's vector in the wide part."""
 
@@ -154,8 +139,7 @@ class WuKong(Section):
     wukong_layers: list[WuKongLayer] = []
     """From the bottom up."""
 
-    final: MLP
-    """From the joined parts to the output."""
+    final: FinalMLP
 
 
 class RocketLaunching(Section):

@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 from penstock.config.section import DropoutRatio, Probability, Section
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.sections.hstu import HSTU
-from penstock.models.sections.layers import MLP, B2ICapsule
+from penstock.models.sections.layers import MLP, AttentionMLP, B2ICapsule
 from penstock.models.sections.losses import LossConfig
 
 
@@ -41,8 +41,7 @@ class DINTower(Section):
     input: str
     """Name of the sequence group."""
 
-    attn_mlp: MLP
-    """Scores one step of the history against the query."""
+    attn_mlp: AttentionMLP
 
 
 class MultiWindowDINTower(Section):
@@ -51,8 +50,7 @@ class MultiWindowDINTower(Section):
     windows_len: list[PositiveInt] = []
     """Steps in each window, from the newest back."""
 
-    attn_mlp: MLP
-    """Scores one step of the history against the query."""
+    attn_mlp: AttentionMLP
 
 
 class DATTower(Section):

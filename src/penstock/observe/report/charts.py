@@ -2,27 +2,24 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from penstock.config.sizes import format_size
 
 Unit = Literal["number", "count", "bytes", "share"]
 Point = tuple[float, float]
+Chart = dict[str, Any]
+"""What the template draws."""
 
 MAX_POINTS = 600
 """Of one series: more than a chart has pixels would only make the page large."""
-
 NUM_COLORS = 8
 """Colours of page.css; further series start over."""
-
 WIDTH, HEIGHT = 520.0, 290.0
 LEFT, RIGHT, TOP, BOTTOM = 80.0, 14.0, 12.0, 44.0
-BAR_LEFT, BAR_RIGHT, BAR_TOP, BAR_BOTTOM, BAR_HEIGHT, BAR_GAP = 150.0, 66.0, 8.0, 40.0, 11.0, 9.0
-
-
-# --- Axes ------------------------------------------------------------------------------------------------
+BAR_LEFT, BAR_RIGHT, BAR_TOP, BAR_HEIGHT, BAR_GAP = 150.0, 66.0, 8.0, 11.0, 9.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +90,6 @@ FORMAT: dict[Unit, Callable[[float], str]] = {
 }
 
 
-# --- Line charts -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Series:
     """A curve, in the order of its x; `dotted` marks every point, where there are few."""
@@ -105,39 +99,6 @@ class Series:
     color: int = 0
     dashed: bool = False
     dotted: bool = False
-
-    @property
-    def look(self) -> str:
-        """Its classes in page.css."""
-        return f"color-{self.color % NUM_COLORS}" + (" dashed" if self.dashed else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A series with its coordinates."""
-
-    name: str
-    look: str
-    corners: str
-    ground: str
-    """Corners of the area below the curve."""
-    dots: Sequence[Point]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineChart:
-    """What the template draws; `pointer` is what page.js needs to show values under the pointer."""
-
-    title: str
-    x_label: str
-    y_label: str
-    x_ticks: Sequence[tuple[float, str]]
-    y_ticks: Sequence[tuple[float, str]]
-    curves: Sequence[Curve]
-    filled: bool
-    reference: tuple[str, float] | None
-    mark: tuple[str, float] | None
-    pointer: str
 
 
 def known_points(pairs: Iterable[tuple[float, float | None]]) -> list[Point]:
@@ -169,7 +130,7 @@ def line_chart(
     top: float | None = None,
     reference: tuple[str, float] | None = None,
     mark: tuple[str, float] | None = None,
-) -> LineChart | None:
+) -> Chart | None:
     """The chart of the series that have points; None where none has.
 
     `reference` is a y value to compare with (a limit), `mark` an x value with a meaning, `top` the end of the y axis.
@@ -188,42 +149,44 @@ def line_chart(
         y_axis = Axis(y_axis.low, top, y_axis.start, y_axis.end, y_unit, step)
     if mark is not None and not x_axis.low <= mark[1] <= x_axis.high:
         mark = None
+    curves, shown = [], []
+    for each in series:
+        look = f"color-{each.color % NUM_COLORS}" + (" dashed" if each.dashed else "")
+        points = [(x_axis.at(x), y_axis.at(y)) for x, y in each.points]
+        corners = " ".join(f"{x},{y}" for x, y in points)
+        curves.append(
+            {
+                "name": each.name,
+                "look": look,
+                "corners": corners,
+                # The area below the curve.
+                "ground": f"{points[0][0]},{y_axis.start} {corners} {points[-1][0]},{y_axis.start}",
+                # A line of a single point cannot be seen.
+                "dots": points if each.dotted or len(points) == 1 else [],
+            }
+        )
+        # Six digits that count: more would only make the page large.
+        values = [[x, float(f"{y:.6g}")] for x, y in each.points]
+        shown.append({"name": each.name, "look": look, "points": values})
     pointer = {
         "x": {"label": x_label, "low": x_axis.low, "high": x_axis.high, "unit": x_unit},
         "y": {"low": y_axis.low, "high": y_axis.high, "unit": y_unit},
         "plot": {"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM},
-        "series": [
-            # Six digits that count: more would only make the page large.
-            {"name": each.name, "look": each.look, "points": [[x, float(f"{y:.6g}")] for x, y in each.points]}
-            for each in series
-        ],
+        "series": shown,
     }
-    return LineChart(
-        title=title,
-        x_label=x_label,
-        y_label=y_label,
-        x_ticks=x_axis.ticks(),
-        y_ticks=y_axis.ticks(),
-        curves=[_curve(each, x_axis, y_axis) for each in series],
-        filled=filled,
-        reference=None if reference is None else (reference[0], y_axis.at(reference[1])),
-        mark=None if mark is None else (mark[0], x_axis.at(mark[1])),
-        pointer=json.dumps(pointer, separators=(",", ":"), allow_nan=False),
-    )
-
-
-def _curve(series: Series, x_axis: Axis, y_axis: Axis) -> Curve:
-    points = [(x_axis.at(x), y_axis.at(y)) for x, y in series.points]
-    corners = " ".join(f"{x},{y}" for x, y in points)
-    base = y_axis.start
-    # A line of a single point cannot be seen.
-    dots = points if series.dotted or len(points) == 1 else []
-    return Curve(
-        series.name, series.look, corners, f"{points[0][0]},{base} {corners} {points[-1][0]},{base}", dots
-    )
-
-
-# --- Bar charts ------------------------------------------------------------------------------------------
+    return {
+        "title": title,
+        "x_label": x_label,
+        "y_label": y_label,
+        "x_ticks": x_axis.ticks(),
+        "y_ticks": y_axis.ticks(),
+        "curves": curves,
+        "filled": filled,
+        "reference": None if reference is None else (reference[0], y_axis.at(reference[1])),
+        "mark": None if mark is None else (mark[0], x_axis.at(mark[1])),
+        # What page.js needs to show values under the pointer.
+        "pointer": json.dumps(pointer, separators=(",", ":"), allow_nan=False),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,26 +203,8 @@ class BarSeries:
         return f"color-{self.color % NUM_COLORS}" + (" hollow" if self.hollow else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BarChart:
-    """Horizontal bars with the value at the end of each."""
-
-    title: str
-    label: str
-    series: Sequence[BarSeries]
-    base: float
-    """Where the plot ends at the bottom."""
-    ticks: Sequence[tuple[float, str]]
-    names: Sequence[tuple[str, float]]
-    bars: Sequence[Mapping[str, Any]]
-    values: str = field(default="")
-    """All values as JSON, for tests and scripts."""
-
-
-def bar_chart(
-    title: str, rows: Sequence[str], label: str, unit: Unit, series: Sequence[BarSeries]
-) -> BarChart:
-    """A group of bars for each row."""
+def bar_chart(title: str, rows: Sequence[str], label: str, unit: Unit, series: Sequence[BarSeries]) -> Chart:
+    """Horizontal bars, a group of them for each row, with the value at the end of each."""
     known = [value for each in series for value in each.values if value is not None]
     axis = axis_over([0.0, *known], BAR_LEFT, WIDTH - BAR_RIGHT, unit, from_zero=True)
     height = BAR_HEIGHT * len(series) + BAR_GAP
@@ -270,19 +215,18 @@ def bar_chart(
         for offset, each in enumerate(series):
             value = each.values[index]
             if value is not None:
-                width = max(axis.at(value) - BAR_LEFT, 1.0)
-                text = FORMAT[unit](value)
-                bars.append(
-                    {"name": each.name, "look": each.look, "text": text, "width": width}
-                    | {"y": top + BAR_HEIGHT * offset}
-                )
-    return BarChart(
-        title=title,
-        label=label,
-        series=series,
-        base=BAR_TOP + height * len(rows),
-        ticks=axis.ticks(),
-        names=names,
-        bars=bars,
-        values=json.dumps({each.name: list(each.values) for each in series}),
-    )
+                width, y = max(axis.at(value) - BAR_LEFT, 1.0), top + BAR_HEIGHT * offset
+                shown = {"name": each.name, "look": each.look, "text": FORMAT[unit](value)}
+                bars.append({**shown, "width": width, "y": y})
+    return {
+        "title": title,
+        "label": label,
+        "series": series,
+        # Where the plot ends at the bottom.
+        "base": BAR_TOP + height * len(rows),
+        "ticks": axis.ticks(),
+        "names": names,
+        "bars": bars,
+        # For tests and scripts.
+        "data": json.dumps({each.name: list(each.values) for each in series}),
+    }

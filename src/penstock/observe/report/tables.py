@@ -1,21 +1,23 @@
-"""Tables and texts as parts of the page, and the table of the columns of the training data."""
+"""Tables and texts of the page: evaluations, groups, the training data, the configuration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.observe.numbers import counted
+from penstock.config.difference import differences
+from penstock.config.sizes import format_size
+from penstock.observe.inspect_data import shown_part, shown_top, shown_value
 from penstock.observe.report.run_record import Record, RunRecord
+from penstock.observe.summary import counted
+from penstock.training.best import best_of
 
 Part = Mapping[str, Any]
 """`form` and `value`, and what the form needs besides (page.html.j2)."""
 
+MAX_GROUPS = 50
+MAX_OPEN_EVALUATIONS = 8
+MAX_REMARK_STEPS = 5
 MAX_OPEN_COLUMNS = 40
 """A longer table is folded at first."""
-_MAX_CHARACTERS = 24
-_SHOWN_PART = 0.05
-"""The most frequent value is shown where it is at least this part..."""
-_STANDS_OUT = 1.1
-"""...and so many times as frequent as if all values were equally frequent."""
 _NO_QUANTITIES = ("id_feature ", "grouping ", "session ", "mask ")
 """Uses of columns whose numbers are names."""
 _SIGNS = {"exactly": "", "about": "~", "at least": "≥"}
@@ -34,85 +36,224 @@ def details(title: str, *parts: Part, is_open: bool = False) -> Part:
     return {"form": "details", "title": title, "value": parts, "is_open": is_open}
 
 
-def column_part(run: RunRecord, alone: bool) -> Part:
+def number_at(record: Record, *path: str) -> float | None:
+    """A number of a record, or of a part of it; None where it is not there."""
+    found: Any = record
+    for key in path:
+        found = (found or {}).get(key)
+    return found if isinstance(found, int | float) else None
+
+
+def names_of(records: Sequence[Record], part: str) -> list[str]:
+    return list(dict.fromkeys(name for record in records for name in record.get(part) or {}))
+
+
+def last_with(run: RunRecord, key: str) -> Any:
+    """The value of a key in the final evaluation, or the last before it that has it."""
+    return next((record[key] for record in reversed(run.final_evaluations) if record.get(key)), None)
+
+
+# --- Evaluations -----------------------------------------------------------------------------------------
+
+
+def evaluations(run: RunRecord) -> Part | None:
+    if not run.evaluations:
+        return None
+    columns = [(part, name) for part in ("losses", "metrics") for name in names_of(run.evaluations, part)]
+    rows = [
+        [
+            _step_cell(run, record["step"]),
+            str(record.get("epoch", "")),
+            f"{record.get('rows', 0):,}",
+            f"{record.get('seconds', 0):.1f}",
+            *(_value_cell(record, part, name) for part, name in columns),
+        ]
+        for record in run.evaluations
+    ]
+    found = table(["step", "epoch", "rows", "seconds", *(name for _, name in columns)], rows, "numbers")
+    return details(f"all evaluations of {run.name}", found, is_open=len(rows) <= MAX_OPEN_EVALUATIONS)
+
+
+def remarks(run: RunRecord) -> Part | None:
+    """Why a value is undefined, how many groups a mean is over; each once, with the steps it holds for."""
+    steps_of: dict[tuple[str, str], list[int]] = {}
+    for record in run.evaluations:
+        for name, remark in (record.get("remarks") or {}).items():
+            steps_of.setdefault((name, remark), []).append(record["step"])
+    items = []
+    for (name, remark), steps in steps_of.items():
+        where = ""
+        if len(steps) < len(run.evaluations):
+            named = [f"{step:,}" for step in steps[:MAX_REMARK_STEPS]]
+            if len(steps) > MAX_REMARK_STEPS:
+                named.append(f"{len(steps) - MAX_REMARK_STEPS} more")
+            where = f" at step{'s' * (len(steps) > 1)} {'; '.join(named)}"
+        items.append(f"{name}{where}: {remark}")
+    return {"form": "list", "value": items} if items else None
+
+
+def final_values(runs: Sequence[RunRecord]) -> Part:
+    """What each run ended with, the best value of each line in bold, then steps, speed and memory."""
+    losses = {name for run in runs for name in names_of(run.evaluations, "losses")}
+    names = dict.fromkeys(name for run in runs for name in run.final_values)
+    rows: list[list[Any]] = []
+    for name in names:
+        values = [run.final_values.get(name) for run in runs]
+        known = [value for value in values if value is not None]
+        best = best_of(name, known, losses) if len(set(known)) > 1 else None
+        cells = []
+        for run, value in zip(runs, values, strict=True):
+            record = run.final_evaluation
+            cell = _value_cell(record, "losses" if name in record.get("losses", {}) else "metrics", name)
+            cells.append({**cell, "bold": best is not None and value == best})
+        rows.append([name, *cells])
+    if names:
+        steps = [(run, run.final_evaluation.get("step")) for run in runs]
+        rows.append(
+            ["evaluated step", *("" if step is None else _step_cell(run, step) for run, step in steps)]
+        )
+    early = [", stopped early" if run.end.get("stopped_because") else "" for run in runs]
+    rows.append(["steps", *(f"{run.num_steps:,}{note}" for run, note in zip(runs, early, strict=True))])
+    speeds = [run.last.get("rows_per_second") for run in runs]
+    peaks = [run.memory.get("peak_bytes") for run in runs]
+    rows.append(["rows/s", *("" if speed is None else f"{speed:,.0f}" for speed in speeds)])
+    rows.append(["peak memory", *("" if peak is None else format_size(peak) for peak in peaks)])
+    return table(["", *(run.name for run in runs)], rows, "numbers")
+
+
+def _value_cell(record: Record, part: str, name: str) -> dict[str, Any]:
+    """A value, with its remark under the pointer; empty where the evaluation does not have it."""
+    if name not in (record.get(part) or {}):
+        return {"text": ""}
+    value = number_at(record, part, name)
+    shown = "undefined" if value is None else f"{value:.5f}"
+    return {"text": shown, "title": (record.get("remarks") or {}).get(name)}
+
+
+def _step_cell(run: RunRecord, step: int) -> str:
+    return f"{step:,}" + (" (restored)" if step == run.restored_step else "")
+
+
+def groups(runs: Sequence[RunRecord]) -> list[Part]:
+    """AUC of the largest groups (`group_auc` of an evaluation: objects with group, rows, auc)."""
+    found = []
+    for run in runs:
+        known = last_with(run, "group_auc")
+        if not known:
+            continue
+        rows = []
+        for each in sorted(known, key=lambda group: -group["rows"])[:MAX_GROUPS]:
+            auc = "one class" if each["auc"] is None else f"{each['auc']:.4f}"
+            rows.append([str(each["group"]), f"{each['rows']:,}", auc])
+        notes = (run.final_evaluation.get("remarks") or {}).items()
+        means = "".join(f"{name}: {remark}. " for name, remark in notes if name.startswith("grouped_auc"))
+        shown = "is the group" if len(rows) == 1 else f"are the {len(rows)} groups"
+        note = text(f"{means}Here {shown} with most rows.")
+        found.append((run.name, [note, table(["group", "rows", "AUC"], rows, "numbers narrow")]))
+    if len(runs) == 1:
+        return [part for _, parts in found for part in parts]
+    return [{"form": "beside", "value": found}] if found else []
+
+
+# --- Data ------------------------------------------------------------------------------------------------
+
+
+def data_facts(runs: Sequence[RunRecord]) -> Part | None:
+    """Facts of the data, one a line, a column for each run."""
+    facts = [dict(_facts(run)) for run in runs]
+    names = dict.fromkeys(name for each in facts for name in each)
+    rows = [[name, *(each.get(name, "") for each in facts)] for name in names]
+    return table(["", *(run.name for run in runs)], rows) if rows else None
+
+
+def _facts(run: RunRecord) -> Iterator[tuple[str, str]]:
+    start, shuffle = run.start, run.end.get("shuffle") or {}
+    files, counts = run.version.get("data") or {}, {**run.last, **run.end}
+    if files:
+        size = format_size(sum(size for size in files.values() if isinstance(size, int)))
+        yield "training files", f"{counted(len(files), 'file')}, {size}"
+    if "rows" in counts:
+        yield "rows trained on", f"{counts['rows']:,} in {counted(counts.get('epoch', 0), 'whole epoch')}"
+    if run.evaluations:
+        yield "rows evaluated on", f"{run.final_evaluation.get('rows', 0):,}"
+    if run.end.get("left_out_rows") is not None:
+        yield "rows left out as unusable", f"{run.end['left_out_rows']:,}"
+    if "shuffle_rows" in start:
+        yield "shuffled", f"in windows of {start['shuffle_rows']:,} rows" if start["shuffle_rows"] else "no"
+    if "block_coverage" in shuffle:
+        yield "blocks that a batch draws on", f"{shuffle['block_coverage']:.0%} of those of an ideal shuffle"
+    if "label_autocorrelation" in shuffle:
+        yield "correlation of neighbouring labels", f"{shuffle['label_autocorrelation']:.3f} (0 is ideal)"
+    if run.end.get("skipped_batches"):
+        yield "batches skipped", f"{run.end['skipped_batches']:,}, since their loss was not finite"
+    if run.end.get("overflowed_batches"):
+        yield "batches passed over", f"{run.end['overflowed_batches']:,}, with gradients too large for FP16"
+    if start.get("seconds_to_first_step") is not None:
+        yield "time to the first step", f"{start['seconds_to_first_step']:.1f} s"
+
+
+def data_profile(run: RunRecord, alone: bool) -> Part:
     """The columns of the training data in a table, folded where it is long or one of several."""
     profile, whose = run.data_profile, "" if alone else f" of {run.name}"
     columns = profile.get("columns")
     if not columns:
         return text(f"There is no data profile{whose}: {profile.get('problem', 'none was recorded')}.")
-    lines = [cells_of(column) for column in columns]
+    rows, looked_at = profile.get("rows", 0), profile.get("rows_looked_at", 0)
+    note = (
+        f"From {looked_at:,} of {rows:,} rows, from all over the files; ≥: about so many in these rows alone."
+    )
+    if looked_at == rows:
+        note = f"From all {rows:,} rows; ~: about."
+    used = profile.get("columns_used", 0)
+    if used > len(columns):
+        note += f" The first {len(columns):,} of {used:,} columns that the run reads."
+    note += " Columns that the run does not read are not looked at."
+    lines = [_column_cells(column) for column in columns]
     head = [name for name in lines[0] if any(line[name] for line in lines)]
     found = table(head, [[line[name] for name in head] for line in lines], "columns")
     title = f"Data profile{whose}: {counted(len(columns), 'column')}"
     is_open = alone and len(columns) <= MAX_OPEN_COLUMNS
-    return details(title, text(note_of(profile), "note quiet"), found, is_open=is_open)
+    return details(title, text(note, "note quiet"), found, is_open=is_open)
 
 
-def note_of(profile: Record) -> str:
-    """From which rows the numbers are, and which columns are not here."""
-    rows, looked_at = profile.get("rows", 0), profile.get("rows_looked_at", 0)
-    if looked_at == rows:
-        text = f"From all {rows:,} rows; ~: about."
-    else:
-        text = f"From {looked_at:,} of {rows:,} rows, from all over the files; ≥: about so many in these rows alone."
-    used, shown = profile.get("columns_used", 0), len(profile["columns"])
-    if used > shown:
-        text += f" The first {shown:,} of {used:,} columns that the run reads."
-    return f"{text} Columns that the run does not read are not looked at."
-
-
-def cells_of(column: Record) -> dict[str, str]:
+def _column_cells(column: Record) -> dict[str, str]:
+    uses, mean, distinct = column.get("used_for", []), column.get("mean"), column.get("distinct", 0)
+    is_id = all(use.startswith(_NO_QUANTITIES) for use in uses)
+    shortest, longest, items = column.get("shortest"), column.get("longest"), ""
+    if shortest is not None and longest is not None:
+        mean_length = column.get("mean_length") or 0
+        items = f"{shortest:,} to {longest:,}, mean {mean_length:.1f}"
+        if shortest == longest:
+            items = f"{longest:,}"
     return {
         "column": str(column.get("column", "")),
         "type": str(column.get("type", "")),
-        "used for": ", ".join(column.get("used_for", [])),
+        "used for": ", ".join(uses),
         "missing": shown_part(column.get("null_part", 0.0)),
-        "distinct": f"{_SIGNS.get(column.get('distinct_is', ''), '')}{column.get('distinct', 0):,}",
+        "distinct": f"{_SIGNS.get(column.get('distinct_is', ''), '')}{distinct:,}",
         "minimum": shown_value(column.get("min")),
         "maximum": shown_value(column.get("max")),
-        "items": items_of(column),
-        "most frequent": frequent_value(column),
-        "mean": mean_of(column),
+        "items": items,
+        "most frequent": shown_top(column.get("most_frequent"), column.get("most_frequent_part"), distinct),
+        "mean": "" if mean is None or is_id else shown_value(float(mean)),
     }
 
 
-def items_of(column: Record) -> str:
-    shortest, longest = column.get("shortest"), column.get("longest")
-    if shortest is None or longest is None:
-        return ""
-    if shortest == longest:
-        return f"{longest:,}"
-    return f"{shortest:,} to {longest:,}, mean {column.get('mean_length') or 0:.1f}"
+# --- Configuration ---------------------------------------------------------------------------------------
 
 
-def frequent_value(column: Record) -> str:
-    """The value that stands out, and its share."""
-    part, distinct = column.get("most_frequent_part"), column.get("distinct", 0)
-    if part is None or distinct < 2 or part < _SHOWN_PART or part * distinct < _STANDS_OUT:
-        return ""
-    return f"{shown_value(column.get('most_frequent'))} ({part:.0%})"
+def config_differences(runs: Sequence[RunRecord]) -> Part:
+    """The keys in which run files differ, a column for each run."""
+    found = differences([run.config for run in runs])
+    if not found:
+        return text("The run files say the same.")
+    rows = [[each.key, *("not set" if value is None else value for value in each.values)] for each in found]
+    return table(["key", *(run.name for run in runs)], rows, "config")
 
 
-def mean_of(column: Record) -> str:
-    """Of what is a quantity, not of ids."""
-    uses = column.get("used_for", [])
-    is_id = all(use.startswith(_NO_QUANTITIES) for use in uses)
-    mean = column.get("mean")
-    return "" if mean is None or is_id else shown_value(float(mean))
-
-
-def shown_part(part: float) -> str:
-    """A share that is 0 only where nothing is missing."""
-    if not part:
-        return "0"
-    return f"{part:.1%}" if part >= 0.001 else "<0.1%"
-
-
-def shown_value(value: Any) -> str:
-    """A value in a cell; what cannot be printed is a dot."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.5g}"
-    text = "".join(character if character.isprintable() else "·" for character in str(value)) or "''"
-    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+def versions(run: RunRecord) -> Part | None:
+    packages = run.version.get("packages")
+    if not packages:
+        return None
+    rows = [[name, str(version)] for name, version in packages.items()]
+    return details(f"versions of {run.name}", table(["package", "version"], rows))

@@ -6,13 +6,13 @@ A section knows the class that does the work, its arguments, where it can run an
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, model_validator
 
 from penstock.config.errors import Problem
 from penstock.config.registry import CustomPart
-from penstock.config.section import Ignored, Refused, Section
+from penstock.config.section import Ignored, Refused, Section, one_of
 from penstock.optim.sections.schedules import (
     LearningRate,
     MomentDecay,
@@ -21,7 +21,13 @@ from penstock.optim.sections.schedules import (
     refuse_unusable_rate,
 )
 
-_FUSED = Ignored("the implementation is chosen by the device")
+Beta1 = Annotated[MomentDecay, Field(description="Decay of the mean of gradients.")]
+Beta2 = Annotated[MomentDecay, Field(description="Decay of the mean of squared gradients.")]
+Rho = Annotated[MomentDecay, Field(description="Decay of the means.")]
+Momentum = Annotated[MomentDecay, Field(description="Share of the last update that is kept.")]
+Epsilon = Annotated[PositiveFloat, Field(description="Keeps the division finite.")]
+Accumulator = Annotated[NonNegativeFloat, Field(description="Where the accumulators start.")]
+Fused = Annotated[bool, Ignored("the implementation is chosen by the device")]
 
 
 class DenseOptions(Section):
@@ -31,10 +37,7 @@ class DenseOptions(Section):
     """The name of its class in torch.optim."""
 
     lr: LearningRate = 0.002
-    """Base learning rate."""
-
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of the class."""
@@ -46,16 +49,14 @@ class SGDOptimizer(DenseOptions):
 
     torch_class = "SGD"
 
-    momentum: MomentDecay = 0.9
-    """Share of the last update that is kept."""
-
+    momentum: Momentum = 0.9
     dampening: MomentDecay = 0.0
     """Share of the gradient that does not enter the momentum."""
 
     nesterov: bool = False
     """Look ahead along the momentum."""
 
-    fused: Annotated[bool, _FUSED] = False
+    fused: Fused = False
     """Of the old schema."""
 
     @model_validator(mode="after")
@@ -70,32 +71,22 @@ class AdagradOptimizer(DenseOptions):
 
     torch_class = "Adagrad"
 
-    initial_accumulator_value: NonNegativeFloat = 0.0
-    """Where the accumulators start."""
-
-    eps: PositiveFloat = 1e-10
-    """Keeps the division finite."""
-
-    fused: Annotated[bool, _FUSED] = False
+    initial_accumulator_value: Accumulator = 0.0
+    eps: Epsilon = 1e-10
+    fused: Fused = False
     """Of the old schema."""
 
 
 class AdamOptions(DenseOptions):
     """What Adam and AdamW say."""
 
-    beta1: MomentDecay = 0.9
-    """Decay of the mean of gradients."""
-
-    beta2: MomentDecay = 0.999
-    """Decay of the mean of squared gradients."""
-
-    eps: PositiveFloat = 1e-08
-    """Keeps the division finite."""
-
+    beta1: Beta1 = 0.9
+    beta2: Beta2 = 0.999
+    eps: Epsilon = 1e-08
     amsgrad: bool = False
     """Divide by the largest second moment so far."""
 
-    fused: Annotated[bool, _FUSED] = False
+    fused: Fused = False
     """Of the old schema."""
 
     def arguments(self) -> dict[str, Any]:
@@ -125,11 +116,8 @@ class AdadeltaOptimizer(DenseOptions):
 
     torch_class = "Adadelta"
 
-    rho: MomentDecay = 0.95
-    """Decay of the means."""
-
-    eps: PositiveFloat = 1e-06
-    """Keeps the division finite."""
+    rho: Rho = 0.95
+    eps: Epsilon = 1e-06
 
 
 class RMSpropOptimizer(DenseOptions):
@@ -137,44 +125,31 @@ class RMSpropOptimizer(DenseOptions):
 
     torch_class = "RMSprop"
 
-    alpha: MomentDecay = 0.99
-    """Decay of the mean of squared gradients."""
-
-    eps: PositiveFloat = 1e-08
-    """Keeps the division finite."""
+    alpha: Beta2 = 0.99
+    eps: Epsilon = 1e-08
 
 
 class CustomOptimizer(CustomPart):
     """A `torch.optim.Optimizer` of one's own, made with parameters, lr and its options."""
 
     lr: LearningRate = 0.002
-    """Base learning rate."""
 
 
+DENSE_OPTIMIZERS: Mapping[str, type[Section]] = {
+    "sgd_optimizer": SGDOptimizer,
+    "adagrad_optimizer": AdagradOptimizer,
+    "adam_optimizer": AdamOptimizer,
+    "adamw_optimizer": AdamWOptimizer,
+    "adadelta_optimizer": AdadeltaOptimizer,
+    "rmsprop_optimizer": RMSpropOptimizer,
+    "custom_optimizer": CustomOptimizer,
+}
+"""The optimizers of everything that is not an embedding table, by the name of their section."""
+
+
+@one_of("optimizer", DENSE_OPTIMIZERS)
 class DenseOptimizerOptions(ScheduleOptions):
     """One dense optimizer and its schedule."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "optimizer": (
-            "sgd_optimizer",
-            "adagrad_optimizer",
-            "adam_optimizer",
-            "adamw_optimizer",
-            "adadelta_optimizer",
-            "rmsprop_optimizer",
-            "custom_optimizer",
-        ),
-        **ScheduleOptions.one_of,
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("optimizer",)
-
-    sgd_optimizer: SGDOptimizer | None = None
-    adagrad_optimizer: AdagradOptimizer | None = None
-    adam_optimizer: AdamOptimizer | None = None
-    adamw_optimizer: AdamWOptimizer | None = None
-    adadelta_optimizer: AdadeltaOptimizer | None = None
-    rmsprop_optimizer: RMSpropOptimizer | None = None
-    custom_optimizer: CustomOptimizer | None = None
 
 
 def _pattern(text: str) -> str:
@@ -238,8 +213,6 @@ class FusedOptions(Section):
     """Bytes of state beside each byte of a table; None: one number for each row instead."""
 
     lr: LearningRate = 0.002
-    """Base learning rate."""
-
     gradient_clipping: bool = False
     """Clip each gradient value to max_gradient."""
 
@@ -262,14 +235,9 @@ class FusedOptions(Section):
 class FusedMomentOptions(FusedOptions):
     """What the fused optimizers with two moments say."""
 
-    beta1: MomentDecay = 0.9
-    """Decay of the mean of gradients."""
-
-    beta2: MomentDecay = 0.999
-    """Decay of the mean of squared gradients."""
-
+    beta1: Beta1 = 0.9
+    beta2: Beta2 = 0.999
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
 
 
 class FusedSGDOptimizer(FusedOptions):
@@ -283,8 +251,7 @@ class FusedAdagradOptimizer(FusedOptions):
 
     kernel, state_per_weight = "Adagrad", 1.0
 
-    initial_accumulator_value: NonNegativeFloat = 0.0
-    """Where the accumulators start."""
+    initial_accumulator_value: Accumulator = 0.0
 
     def kernel_settings(self) -> dict[str, Any]:
         return {}  # the kernel starts accumulators at 0; others are filled after it is built
@@ -296,8 +263,6 @@ class FusedRowWiseAdagradOptimizer(FusedOptions):
     kernel = "RowWiseAdagrad"
 
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
-
     weight_decay_mode: WeightDecayMode = WeightDecayMode.NONE
     """NONE, L2 (in the gradient) or DECOUPLE (in the weights)."""
 
@@ -342,11 +307,8 @@ class FusedLarsSGDOptimizer(FusedOptions):
 
     kernel, on_cpu, instead, state_per_weight = "LarsSGD", False, "sgd_optimizer", 1.0
 
-    momentum: MomentDecay = 0.9
-    """Share of the last update that is kept."""
-
+    momentum: Momentum = 0.9
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
 
 
 class FusedAdadeltaOptimizer(FusedOptions):
@@ -354,14 +316,9 @@ class FusedAdadeltaOptimizer(FusedOptions):
 
     instead = "adagrad_optimizer"
 
-    rho: MomentDecay = 0.95
-    """Decay of the means."""
-
-    eps: PositiveFloat = 1e-06
-    """Keeps the division finite."""
-
+    rho: Rho = 0.95
+    eps: Epsilon = 1e-06
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
 
 
 class FusedRMSpropOptimizer(FusedOptions):
@@ -369,59 +326,46 @@ class FusedRMSpropOptimizer(FusedOptions):
 
     instead = "adam_optimizer"
 
-    alpha: MomentDecay = 0.99
-    """Decay of the mean of squared gradients."""
-
-    eps: PositiveFloat = 1e-08
-    """Keeps the division finite."""
-
+    alpha: Beta2 = 0.99
+    eps: Epsilon = 1e-08
     weight_decay: WeightDecay = 0.0
-    """Pull of the weights towards 0."""
 
 
+SPARSE_OPTIMIZERS: Mapping[str, type[Section]] = {
+    "sgd_optimizer": FusedSGDOptimizer,
+    "adagrad_optimizer": FusedAdagradOptimizer,
+    "adam_optimizer": FusedAdamOptimizer,
+    "lars_sgd_optimizer": FusedLarsSGDOptimizer,
+    "lamb_optimizer": FusedLAMBOptimizer,
+    "partial_rowwise_lamb_optimizer": FusedPartialRowWiseLAMBOptimizer,
+    "partial_rowwise_adam_optimizer": FusedPartialRowWiseAdamOptimizer,
+    "rowwise_adagrad_optimizer": FusedRowWiseAdagradOptimizer,
+    "adadelta_optimizer": FusedAdadeltaOptimizer,
+    "rmsprop_optimizer": FusedRMSpropOptimizer,
+    "custom_optimizer": CustomOptimizer,
+}
+"""The optimizers of embedding tables, by the name of their section."""
+
+_REFUSED = {
+    "custom_optimizer": Refused(
+        "fused kernels update tables, which nothing in Python can replace; it is for dense_optimizer"
+    )
+}
+
+
+@one_of("optimizer", SPARSE_OPTIMIZERS, _REFUSED, outside=_REFUSED)
 class SparseOptimizer(ScheduleOptions):
     """How embedding tables learn."""
-
-    one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "optimizer": (
-            "sgd_optimizer",
-            "adagrad_optimizer",
-            "adam_optimizer",
-            "lars_sgd_optimizer",
-            "lamb_optimizer",
-            "partial_rowwise_lamb_optimizer",
-            "partial_rowwise_adam_optimizer",
-            "rowwise_adagrad_optimizer",
-            "adadelta_optimizer",
-            "rmsprop_optimizer",
-        ),
-        **ScheduleOptions.one_of,
-    }
-    required_one_of: ClassVar[tuple[str, ...]] = ("optimizer",)
-
-    sgd_optimizer: FusedSGDOptimizer | None = None
-    adagrad_optimizer: FusedAdagradOptimizer | None = None
-    rowwise_adagrad_optimizer: FusedRowWiseAdagradOptimizer | None = None
-    adam_optimizer: FusedAdamOptimizer | None = None
-    lars_sgd_optimizer: FusedLarsSGDOptimizer | None = None
-    lamb_optimizer: FusedLAMBOptimizer | None = None
-    partial_rowwise_lamb_optimizer: FusedPartialRowWiseLAMBOptimizer | None = None
-    partial_rowwise_adam_optimizer: FusedPartialRowWiseAdamOptimizer | None = None
-    adadelta_optimizer: FusedAdadeltaOptimizer | None = None
-    rmsprop_optimizer: FusedRMSpropOptimizer | None = None
-    custom_optimizer: Annotated[
-        CustomOptimizer | None,
-        Refused(
-            "fused kernels update tables, which nothing in Python can replace; it is for dense_optimizer"
-        ),
-    ] = None
 
     def problems(self, device_type: str) -> Iterator[Problem]:
         """Why tables cannot be trained so on this kind of device ('cpu', 'cuda'), and what to use instead."""
         chosen = self.chosen("optimizer")
         if chosen is None:
-            fields = [(name, type(self).model_fields[name].annotation) for name in self.one_of["optimizer"]]
-            everywhere = [name for name, kind in fields if (own := get_args(kind)[0]).kernel and own.on_cpu]
+            everywhere = [
+                name
+                for name, kind in SPARSE_OPTIMIZERS.items()
+                if issubclass(kind, FusedOptions) and kind.kernel and kind.on_cpu
+            ]
             yield Problem(SPARSE_PATH, f"choose an optimizer: {', '.join(everywhere)}")
             return
         for key, message in chosen[1].device_problems(device_type):

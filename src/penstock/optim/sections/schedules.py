@@ -30,11 +30,11 @@ def refuse_unusable_rate(lr: float, beta1: float = 0.0) -> None:
         )
 
 
-LearningRate = Annotated[float, Field(ge=0), AfterValidator(_finite_in_float32)]
-"""A rate from 0 on that a parameter can still be multiplied by."""
+Rate = Annotated[float, Field(ge=0), AfterValidator(_finite_in_float32)]
+"""From 0 on, and such that a parameter can still be multiplied by it."""
 
-WeightDecay = Annotated[float, Field(ge=0), AfterValidator(_finite_in_float32)]
-"""A pull towards 0, from 0 on, that a parameter can still be multiplied by."""
+LearningRate = Annotated[Rate, Field(description="Base learning rate.")]
+WeightDecay = Annotated[Rate, Field(description="Pull of the weights towards 0.")]
 
 MomentDecay = Annotated[float, Field(ge=0, lt=1)]
 """The share of a running mean or an update that is kept; with 1 a mean would never learn, an update never fade."""
@@ -47,13 +47,13 @@ class ConstantLR(Section):
 class WarmupOptions(Section):
     """A line from a small learning rate to the base one, before the schedule proper begins."""
 
-    warmup_learning_rate: LearningRate = 0.0
+    warmup_learning_rate: Rate = 0.0
     """Where the line starts."""
 
     warmup_size: NonNegativeInt = 0
     """Steps or epochs of the line."""
 
-    min_learning_rate: LearningRate = 0.0
+    min_learning_rate: Rate = 0.0
     """The schedule does not go below."""
 
     by_epoch: bool = False
@@ -79,7 +79,7 @@ class ManualStepLR(Section):
     schedule_sizes: list[PositiveInt] = []
     """After how many steps or epochs each of the rates begins."""
 
-    learning_rates: list[LearningRate] = []
+    learning_rates: list[Rate] = []
     """The rates."""
 
     warmup: bool = False
@@ -142,7 +142,7 @@ class ReduceOnPlateauLR(Section):
     min_delta: NonNegativeFloat = 0.0
     """Less than this is no improvement."""
 
-    min_learning_rate: LearningRate = 0.0
+    min_learning_rate: Rate = 0.0
     """The schedule does not go below."""
 
 

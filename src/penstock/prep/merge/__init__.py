@@ -1,29 +1,13 @@
 """Many batch files become one store, in a few megabytes whatever their number.
 
-`merging` tells the whole story; each step is a file:
+`merging` has the whole sequence; each step is a file:
 
     pass 1   batches (what the headers say), splits (which sample goes to which split), plan (all of it together)
     staging  the folder where the store grows, out of sight; free bytes on the disk; the store that is there before
     layouts  which files a store has, and at which offsets the bytes of arrays lie in them
     pass 2   copy (bytes to their offsets), shuffle (the same in random order), arrow_parts (Parquet and Arrow files,
              which have no offsets): idempotent tasks, each with a marker when it is on disk
-    the end  document (manifest.json), and all is moved to where it belongs
+    the end  manifest.json, and all is moved to where it belongs
 
 `verify` compares a store with its batch files later.
 """
-
-from penstock.prep.merge.merging import MergeResult, merge
-from penstock.prep.merge.options import DeclaredTypes, MergeOptions, SplitShares
-from penstock.prep.merge.plan import MergePlan, plan_merge
-from penstock.prep.merge.verify import verify
-
-__all__ = [
-    "DeclaredTypes",
-    "MergeOptions",
-    "MergePlan",
-    "MergeResult",
-    "SplitShares",
-    "merge",
-    "plan_merge",
-    "verify",
-]

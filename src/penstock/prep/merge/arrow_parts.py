@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, BinaryIO, Self, cast
 
 import numpy as np
@@ -19,25 +18,24 @@ import pyarrow.parquet as pq
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.prep.merge.batches import Rows
-from penstock.prep.merge.layouts import Key, Stretch
-from penstock.prep.merge.options import MergeOptions
+from penstock.prep.merge.batches import BatchReader, Rows
+from penstock.prep.merge.layouts import Wrote
+from penstock.prep.merge.plan import MergePlan
 from penstock.readers.store_schema import ArraySpec, StoreSchema
 
 GROUP_BYTES = 4 * MIB
 """Of a row group or record batch, before it is compressed."""
 
 _SUFFIXES = {"parquet": ".parquet", "ipc": ".arrow"}
-_PARQUET_CODECS: dict[str, Any] = {"none": "none", "zlib": "gzip", "zstd": "zstd", "lz4": "lz4"}
 
 
 def check_types(schema: StoreSchema, target: str) -> None:
     """Refuse arrays that a target cannot hold, before anything is written."""
     for spec in schema.arrays:
         try:
+            is_held = spec.dtype.kind in "fiub" and (target != "parquet" or spec.width != 0)
             _arrow_type(spec)
-            is_held = target != "parquet" or spec.width != 0
-        except (pa.ArrowNotImplementedError, ValueError):
+        except pa.ArrowNotImplementedError:
             is_held = False
         if not is_held:
             raise DataError(
@@ -46,8 +44,6 @@ def check_types(schema: StoreSchema, target: str) -> None:
 
 
 def _arrow_type(spec: ArraySpec) -> Any:
-    if spec.dtype.kind not in "fiub":
-        raise ValueError(f"{spec.dtype} is no number")
     value_type: Any = pa.from_numpy_dtype(spec.dtype.newbyteorder("="))
     if spec.width is None:
         return value_type
@@ -84,25 +80,21 @@ class _CheckedFile(io.RawIOBase):
 class PartFiles:
     """The files of a task, opened when a split has its first samples."""
 
-    def __init__(self, folder: Path, number: int, schema: StoreSchema, options: MergeOptions) -> None:
-        self._folder, self._schema, self._options = folder, schema, options
-        self._name = f"part-{number:05d}{_SUFFIXES[options.target]}"
+    def __init__(self, folder: Path, number: int, plan: MergePlan) -> None:
+        self._folder, self._schema, self._options = folder, plan.schema, plan.options
+        self._name = f"part-{number:05d}{_SUFFIXES[plan.options.target]}"
         self._arrow_schema = pa.schema(
-            [pa.field(spec.name, _arrow_type(spec), nullable=False) for spec in schema.arrays]
+            [pa.field(spec.name, _arrow_type(spec), nullable=False) for spec in self._schema.arrays]
         )
+        self.group_rows = max(1, GROUP_BYTES // max(1, self._schema.row_bytes))
         self._files = ExitStack()
         self._open: dict[str, tuple[_CheckedFile, Any]] = {}
         self._groups: dict[str, dict[str, Rows]] = {}
         """Samples of each split that wait until there are enough of them to be written at once."""
         self._filled: dict[str, int] = {}
-        self.wrote: dict[Key, Stretch] = {}
-        """By split and file."""
+        self.wrote: Wrote = {}
 
-    @property
-    def group_rows(self) -> int:
-        return max(1, GROUP_BYTES // max(1, self._schema.row_bytes))
-
-    def write(self, split: str, columns: Mapping[str, Rows], num_rows: int) -> None:
+    def write(self, split: str, columns: Mapping[str, Rows]) -> None:
         """Add samples to a split."""
         if split not in self._groups:
             self._groups[split] = {
@@ -110,7 +102,7 @@ class PartFiles:
                 for spec in self._schema.arrays
             }
             self._filled[split] = 0
-        done = 0
+        done, num_rows = 0, len(next(iter(columns.values())))
         while done < num_rows:
             filled = self._filled[split]
             count = min(num_rows - done, self.group_rows - filled)
@@ -132,29 +124,29 @@ class PartFiles:
         self._open[split][1].write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema))
 
     def _writer(self, file: _CheckedFile) -> Any:
-        options = self._options
-        if options.target == "parquet":
+        codec: Any = self._options.compression
+        level = self._options.level
+        if self._options.target == "parquet":
             return pq.ParquetWriter(
                 cast(IO[bytes], file),
                 self._arrow_schema,
-                compression=_PARQUET_CODECS[options.compression],
-                compression_level=options.level,
+                compression="gzip" if codec == "zlib" else codec,
+                compression_level=level,
                 use_dictionary=False,
                 write_statistics=False,
             )
-        name: Any = options.compression
-        codec = None if name == "none" else pa.Codec(name, compression_level=options.level)
-        write_options = pa.ipc.IpcWriteOptions(compression=codec, use_threads=False)
-        return pa.ipc.new_file(pa.PythonFile(file, "w"), self._arrow_schema, options=write_options)
+        options = pa.ipc.IpcWriteOptions(
+            compression=None if codec == "none" else pa.Codec(codec, compression_level=level),
+            use_threads=False,
+        )
+        return pa.ipc.new_file(pa.PythonFile(file, "w"), self._arrow_schema, options=options)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self._files:
-            if error is not None:
+            if kind is not None:
                 return
             for split, filled in self._filled.items():
                 if filled:
@@ -162,6 +154,23 @@ class PartFiles:
             for split, (file, writer) in self._open.items():
                 writer.close()
                 self.wrote[split, f"{split}/{self._name}"] = file.num_bytes, file.crc
+
+
+def copy_to_parts(plan: MergePlan, files: PartFiles, chosen: range) -> None:
+    """Write all samples of some batches, in their order."""
+    for batch in chosen:
+        numbers = plan.split_numbers(batch)
+        with BatchReader(plan.batches, batch, keep_decoded=True) as reader:
+            for first in range(0, reader.num_samples, files.group_rows):
+                count = min(files.group_rows, reader.num_samples - first)
+                # Copies, since the reader has one buffer.
+                columns = {array: reader.rows(column, first, count).copy() for column, array in plan.columns}
+                for split, name in enumerate(plan.splitter.names):
+                    rows = np.flatnonzero(numbers[first : first + count] == split)
+                    is_all = len(rows) == count
+                    files.write(
+                        name, columns if is_all else {array: found[rows] for array, found in columns.items()}
+                    )
 
 
 def group_sizes(path: Path) -> list[int]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import os
 import re
 import zlib
@@ -12,17 +11,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Self, overload
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.prep.merge.options import DeclaredTypes
+from penstock.prep.merge.options import DeclaredTypes, MergeOptions
 from penstock.readers.batch_files import SUFFIXES, is_pickled, load_batch, read_array, read_header
-from penstock.readers.batch_layouts import BatchHeader, StoredArray, Values
-from penstock.readers.pickled_samples import PICKLE_SUFFIXES, pickled_schema, refuse_pickle
+from penstock.readers.batch_layouts import BatchHeader, StoredArray
+from penstock.readers.pickled_samples import PICKLE_SUFFIXES, pickled_schema
 from penstock.readers.store_manifest import (
     MANIFEST_NAME,
     BatchRecord,
@@ -31,7 +30,7 @@ from penstock.readers.store_manifest import (
     MissingFile,
     check_finished,
 )
-from penstock.readers.store_schema import ArrayNames, StoreSchema
+from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.checksums import array_checksum, joined_checksum
 
 Rows = NDArray[np.uint8]
@@ -46,45 +45,36 @@ _SUFFIXES = (*SUFFIXES.values(), ".npy", *PICKLE_SUFFIXES)
 _PICKLED = "pickled"
 
 
-class BatchPaths(Sequence[Path]):
-    """Files of a folder. Only names are kept: a Path takes eight times the memory, and is made when it is needed."""
-
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._folder, self._names = folder, tuple(names)
-
-    @overload
-    def __getitem__(self, index: int) -> Path: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> "BatchPaths": ...
-
-    def __getitem__(self, index: int | slice) -> "Path | BatchPaths":
-        if isinstance(index, slice):
-            return BatchPaths(self._folder, self._names[index])
-        return self._folder / self._names[index]
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
 @dataclass(frozen=True)
 class Batches:
     """All batch files of a merge, in order. Rows of the tables are files, columns are the arrays of the schema."""
 
     schema: StoreSchema
-    paths: Sequence[Path]
+    folder: Path
+    names: tuple[str, ...]
+    """Of the files. A Path takes eight times the memory, and is made when it is needed."""
     num_samples: NDArray[np.int64]
     file_bytes: NDArray[np.int64]
     modified_ns: NDArray[np.int64]
-    """With the size, this tells whether a file is still the one whose header was read."""
+    """With the size, this shows whether a file is still the one whose header was read."""
     is_pickled: NDArray[np.bool_]
     offsets: NDArray[np.int64]
     checksums: NDArray[np.int64]
     is_copyable: NDArray[np.bool_]
     """Whether the bytes can be copied out of the file as they are."""
+    source_samples: NDArray[np.int64] | None = None
+    """How many samples each input file gave; None: unknown, and each batch file counts as one."""
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.names)
+
+    def path(self, batch: int) -> Path:
+        return self.folder / self.names[batch]
+
+    @cached_property
+    def result_schema(self) -> StoreSchema:
+        """Of a store: all arrays but what keeps samples together."""
+        return self.schema.without(self.schema.names.groups)
 
     @property
     def total_samples(self) -> int:
@@ -102,7 +92,7 @@ class Batches:
 
     @cached_property
     def digest(self) -> str:
-        """Tells the samples of one merge from those of another; not where, when and how they were stored."""
+        """Of the samples, not of where, when and how they were stored."""
         digest = hashlib.blake2b(json.dumps(self.schema.as_document()).encode(), digest_size=16)
         digest.update(self.num_samples.tobytes())
         digest.update(self.checksums.tobytes())
@@ -133,47 +123,39 @@ def adding_cure(intermediate_dir: Path) -> Iterator[None]:
         raise type(error)(error.problem, cure) from error
 
 
-def find_batches(
-    intermediate_dir: Path,
-    names: ArrayNames | None = None,
-    allow_pickle: bool = False,
-    types: DeclaredTypes | None = None,
-) -> tuple[Batches, tuple[int, ...] | None]:
-    """The batch files of a folder, and how many samples each input file gave, if its manifest tells.
-
-    The manifest says which files there are and in which order; without one they are taken as their names are numbered,
-    unless a preparation has begun there and not ended.
-    """
+def find_batches(intermediate_dir: Path, options: MergeOptions | None = None) -> Batches:
+    """The batch files of a finished folder."""
     check_finished(intermediate_dir)
-    if not (intermediate_dir / MANIFEST_NAME).exists():
-        paths = list_batch_files(intermediate_dir)
-        return read_batches(paths, names, allow_pickle=allow_pickle, types=types), None
-    manifest = Manifest.read(intermediate_dir)
+    return read_folder(intermediate_dir, options)[0]
+
+
+def read_folder(folder: Path, options: MergeOptions | None = None) -> tuple[Batches, Manifest | None]:
+    """The files that the manifest of a folder lists; without one they are taken as their names are numbered."""
+    options = options or MergeOptions()
+    if not (folder / MANIFEST_NAME).exists():
+        return read_batches(folder, list_batch_files(folder), options), None
+    manifest = Manifest.read(folder)
     if not manifest.batches:
-        raise no_batches(intermediate_dir, manifest)
-    paths = BatchPaths(intermediate_dir, [record.name for record in manifest.batches])
-    batches = read_batches(paths, names or manifest.schema.names, manifest.batches, allow_pickle, types)
-    batches = replace(batches, schema=batches.schema.with_columns(manifest.schema))
-    source_samples = tuple(record.num_samples for record in manifest.inputs)
-    return batches, source_samples if sum(source_samples) == batches.total_samples else None
+        raise DataError(
+            f"{folder}: has no samples: penstock prep found none in {len(manifest.inputs):,} input files, or "
+            "left them out; its log.jsonl tells why"
+        )
+    options = replace(options, names=options.names or manifest.schema.names)
+    batches = read_batches(folder, [record.name for record in manifest.batches], options, manifest.batches)
+    source_samples = np.array([record.num_samples for record in manifest.inputs], np.int64)
+    if source_samples.sum() == batches.total_samples:
+        batches = replace(batches, source_samples=source_samples)
+    return replace(batches, schema=batches.schema.with_columns(manifest.schema)), manifest
 
 
-def no_batches(intermediate_dir: Path, manifest: Manifest) -> DataError:
-    """The error for a preparation that found nothing."""
-    return DataError(
-        f"{intermediate_dir}: has no samples: penstock prep found none in {len(manifest.inputs):,} input files, or "
-        "left them out; its log.jsonl tells why"
-    )
-
-
-def list_batch_files(intermediate_dir: Path) -> BatchPaths:
+def list_batch_files(folder: Path) -> list[str]:
     """The batch files of a folder in the order of their numbers; no number may be there twice.
 
     Where there are files called batch_*, all others are something else; else all that may be batch files are.
     """
-    if not intermediate_dir.is_dir():
-        raise DataError(f"{intermediate_dir}: is no folder; intermediate_dir is where batch files are")
-    with os.scandir(intermediate_dir) as entries:
+    if not folder.is_dir():
+        raise DataError(f"{folder}: is no folder; intermediate_dir is where batch files are")
+    with os.scandir(folder) as entries:
         found = [
             entry.name
             for entry in entries
@@ -181,8 +163,7 @@ def list_batch_files(intermediate_dir: Path) -> BatchPaths:
         ]
     if not found:
         raise DataError(
-            f"{intermediate_dir}: has no batch files, whose names end in {', '.join(_SUFFIXES)}; run penstock prep "
-            "first"
+            f"{folder}: has no batch files, whose names end in {', '.join(_SUFFIXES)}; run penstock prep first"
         )
     # Numbers are padded so that batch_9 comes before batch_10.
     found.sort(key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name))
@@ -190,34 +171,31 @@ def list_batch_files(intermediate_dir: Path) -> BatchPaths:
     for name, following in pairwise(names):
         if os.path.splitext(name)[0] == os.path.splitext(following)[0]:
             raise DataError(
-                f"{intermediate_dir / following}: is also there as {name}; take away the one that is not to be merged"
+                f"{folder / following}: is also there as {name}; take away the one that is not to be merged"
             )
-    return BatchPaths(intermediate_dir, names)
+    return names
 
 
 def read_batches(
-    paths: Sequence[Path],
-    names: ArrayNames | None = None,
-    records: Sequence[BatchRecord] = (),
-    allow_pickle: bool = False,
-    types: DeclaredTypes | None = None,
+    folder: Path, files: Sequence[str], options: MergeOptions, records: Sequence[BatchRecord] = ()
 ) -> Batches:
     """Read the headers of all files; the first file says what arrays there are, and all others must agree.
 
-    `records` is what a manifest says of the files: one that is another is refused. `types` are those that old samples
-    get, and that arrays must have.
+    `records` is what a manifest says of the files: one that is another is refused.
     """
-    types = types or DeclaredTypes()
-    _stat(paths[0])
-    if allow_pickle and is_pickled(paths[0]):
-        schema = types.applied(pickled_schema(paths[0], names))
+    types, allow_pickle = options.types or DeclaredTypes(), options.allow_pickle
+    first = folder / files[0]
+    _stat(first)
+    if allow_pickle and is_pickled(first):
+        schema = types.applied(pickled_schema(first, options.names))
     else:
-        schema = _header(paths[0], None, allow_pickle).schema(names)
-        types.check(schema, paths[0])
-    num_files, shape = len(paths), (len(paths), len(schema.arrays))
+        schema = _header(first, None, allow_pickle).schema(options.names)
+        types.check(schema, first)
+    num_files, shape = len(files), (len(files), len(schema.arrays))
     tables = Batches(
         schema,
-        paths,
+        folder,
+        tuple(files),
         num_samples=np.zeros(num_files, np.int64),
         file_bytes=np.zeros(num_files, np.int64),
         modified_ns=np.zeros(num_files, np.int64),
@@ -226,7 +204,8 @@ def read_batches(
         checksums=np.zeros(shape, np.int64),
         is_copyable=np.zeros(shape, np.bool_),
     )
-    for batch, path in enumerate(paths):
+    for batch in range(num_files):
+        path = tables.path(batch)
         tables.modified_ns[batch] = _stat(path).st_mtime_ns
         header = _header(path, schema, allow_pickle)
         if records and header.record != records[batch]:
@@ -234,13 +213,13 @@ def read_batches(
         difference = schema.difference(header.schema(schema.names))
         if difference:
             raise DataError(
-                f"{path}: {difference}, unlike in {paths[0].name}; all batch files of a merge must agree: "
+                f"{path}: {difference}, unlike in {files[0]}; all batch files of a merge must agree: "
                 "write it again or take it away"
             )
         tables.num_samples[batch] = header.num_samples
         tables.file_bytes[batch] = header.num_bytes
         tables.is_pickled[batch] = header.layout == _PICKLED
-        arrays = [header.array(spec.name) for spec in schema.arrays]
+        arrays = [header.arrays[spec.name] for spec in schema.arrays]
         tables.offsets[batch] = [array.offset for array in arrays]
         tables.is_copyable[batch] = [array.is_copyable for array in arrays]
         tables.checksums[batch] = [array.checksum or 0 for array in arrays]
@@ -250,10 +229,7 @@ def read_batches(
 def _header(path: Path, schema: StoreSchema | None, allow_pickle: bool) -> BatchHeader:
     """Of a batch file; an old one has none, and is read instead, if that is allowed."""
     if not allow_pickle or not is_pickled(path):
-        header = read_header(path)
-        if header.has_objects:
-            raise refuse_pickle(path)
-        return header
+        return read_header(path)
     arrays = load_batch(path, allow_pickle=True, schema=schema)
     stored = {
         name: StoredArray(name, array.dtype, array.shape, 0, 0, _PICKLED, array_checksum(array))
@@ -263,17 +239,19 @@ def _header(path: Path, schema: StoreSchema | None, allow_pickle: bool) -> Batch
 
 
 def _stat(path: Path) -> os.stat_result:
-    try:
+    with _reading(path):
         return path.stat()
-    except OSError as error:
-        raise _unreadable(path, error) from error
 
 
-def _unreadable(path: Path, error: OSError) -> DataError:
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
     """Says that it is a batch file that cannot be read, and not the store that cannot be written."""
-    if isinstance(error, FileNotFoundError):
-        return MissingFile(f"{path}: is missing")
-    return DataError(f"{path}: cannot be read: {error.strerror or error}")
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise MissingFile(f"{path}: is missing") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 class BatchReader:
@@ -284,7 +262,7 @@ class BatchReader:
     """
 
     def __init__(self, batches: Batches, batch: int, keep_decoded: bool = False) -> None:
-        self.path: Path = batches.paths[batch]
+        self.path = batches.path(batch)
         self.num_samples = int(batches.num_samples[batch])
         self._batches, self._batch, self._keep_decoded = batches, batch, keep_decoded
         self._file_bytes = int(batches.file_bytes[batch])
@@ -300,10 +278,8 @@ class BatchReader:
             raise DataError(
                 f"{self.path}: was changed while it was merged; merge again when nobody writes to it"
             )
-        try:
+        with _reading(self.path):
             self._source = os.open(self.path, os.O_RDONLY)
-        except OSError as error:
-            raise _unreadable(self.path, error) from error
 
     def chunks(self, column: int) -> Iterator[tuple[int, Rows]]:
         """All samples of an array, some at a time, each time with the number of the first."""
@@ -317,45 +293,43 @@ class BatchReader:
             self.last_checksum = None
             return self._decode(column)[first : first + count]
         row_bytes = self._batches.row_bytes[column]
-        content = self._read(self._offsets[column] + first * row_bytes, count * row_bytes)
-        crc = self.last_checksum = zlib.crc32(content.data)
-        self._checksums[column] = joined_checksum(self._checksums.get(column, 0), crc, len(content))
-        return content.reshape(count, row_bytes)
-
-    def _read(self, offset: int, num_bytes: int) -> Rows:
+        offset, num_bytes = self._offsets[column] + first * row_bytes, count * row_bytes
         if self._file_bytes <= _SMALL_FILE_BYTES:
             if not len(self._buffer):
                 self._buffer = np.empty(self._file_bytes, np.uint8)
                 self._fill(self._buffer.data, 0)
-            return self._buffer[offset : offset + num_bytes]
-        if len(self._buffer) < num_bytes:
-            self._buffer = np.empty(num_bytes, np.uint8)
-        self._fill(self._buffer[:num_bytes].data, offset)
-        return self._buffer[:num_bytes]
+            content = self._buffer[offset : offset + num_bytes]
+        else:
+            if len(self._buffer) < num_bytes:
+                self._buffer = np.empty(num_bytes, np.uint8)
+            content = self._buffer[:num_bytes]
+            self._fill(content.data, offset)
+        crc = self.last_checksum = zlib.crc32(content.data)
+        self._checksums[column] = joined_checksum(self._checksums.get(column, 0), crc, num_bytes)
+        return content.reshape(count, row_bytes)
 
     def _fill(self, content: memoryview, offset: int) -> None:
-        while content:
-            try:
+        with _reading(self.path):
+            while content:
                 count = os.preadv(self._source, [content], offset)
-            except OSError as error:
-                raise _unreadable(self.path, error) from error
-            if not count:
-                raise DamagedFile(f"{self.path}: ends before the last of its arrays")
-            content, offset = content[count:], offset + count
+                if not count:
+                    raise DamagedFile(f"{self.path}: ends before the last of its arrays")
+                content, offset = content[count:], offset + count
 
     def _decode(self, column: int) -> Rows:
-        if column in self._decoded:
-            return self._decoded[column]
-        schema = self._batches.schema
-        if self._batches.is_pickled[self._batch]:  # old samples come all at once
-            arrays = load_batch(self.path, allow_pickle=True, schema=schema)
-            self._decoded = {index: _as_rows(arrays[spec.name]) for index, spec in enumerate(schema.arrays)}
-        else:
-            if not self._keep_decoded:
-                self._decoded.clear()
-            header = read_header(self.path)
-            values = read_array(header, header.array(schema.arrays[column].name))
-            self._decoded[column] = _as_rows(values)
+        if column not in self._decoded:
+            specs = self._batches.schema.arrays
+            if self._batches.is_pickled[self._batch]:  # old samples come all at once
+                arrays = load_batch(self.path, allow_pickle=True, schema=self._batches.schema)
+                decoded = {index: arrays[spec.name] for index, spec in enumerate(specs)}
+            else:
+                if not self._keep_decoded:
+                    self._decoded.clear()
+                header = read_header(self.path)
+                decoded = {column: read_array(header, header.arrays[specs[column].name])}
+            for index, values in decoded.items():
+                rows = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+                self._decoded[index] = rows.reshape(self.num_samples, self._batches.row_bytes[index])
         return self._decoded[column]
 
     def __enter__(self) -> Self:
@@ -371,8 +345,3 @@ class BatchReader:
                     f"{crc:08x}, not {expected:08x}",
                     "write the file again",
                 )
-
-
-def _as_rows(values: Values) -> Rows:
-    row_bytes = values.itemsize * math.prod(values.shape[1:])
-    return np.ascontiguousarray(values).reshape(-1).view(np.uint8).reshape(len(values), row_bytes)

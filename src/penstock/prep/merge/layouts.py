@@ -24,14 +24,14 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.prep.merge.options import MergeOptions
 from penstock.readers.batch_layouts import ALIGNMENT_BYTES
 from penstock.readers.npy_members import npy_header
-from penstock.readers.store_schema import ArraySpec, StoreSchema
+from penstock.readers.store_schema import LABELS, MASKS, ArraySpec, StoreSchema
 from penstock.runtime.checksums import joined_checksum
 from penstock.runtime.durable import PARTIAL_SUFFIX
 
 Key = tuple[str, str]
 """Split and array."""
-Stretch = tuple[int, int]
-"""Number of bytes, and their CRC-32."""
+Wrote = dict[Key, tuple[int, int]]
+"""The bytes that a task wrote and their CRC-32: by split and array, or by split and file where a target has many."""
 
 _LOCAL_HEADER_BYTES, _ZIP64_FIELD_BYTES = 30, 20
 _PADDING_FIELD = struct.Struct("<2H")
@@ -69,11 +69,6 @@ class StoreFile:
     members: tuple[tuple[str | None, ArraySpec], ...]
 
     @property
-    def num_bytes(self) -> int:
-        """Of its values."""
-        return self.num_rows * sum(spec.row_bytes for _, spec in self.members)
-
-    @property
     def is_archive(self) -> bool:
         return self.name.endswith(".npz")
 
@@ -89,9 +84,32 @@ def store_files(
         return ()
     if options.target == "hdf5":
         _check_hdf5(schema)
-        members = tuple((spec.name, spec) for spec in schema.arrays)
-        return tuple(StoreFile(f"{split}.h5", split, count, members) for split, count in split_counts.items())
-    files = _npy_files(schema, split_counts, options.heads == "npz")
+        sets = tuple((spec.name, spec) for spec in schema.arrays)
+        return tuple(StoreFile(f"{split}.h5", split, count, sets) for split, count in split_counts.items())
+    alone: list[tuple[str, ArraySpec]] = []
+    heads: dict[str, list[tuple[str, ArraySpec]]] = {LABELS: [], MASKS: []}
+    names = schema.names
+    for spec in schema.arrays:
+        part, head = names.part_of(spec.name)
+        if head is not None:
+            heads[part].append((head, spec))
+            continue
+        is_features = spec.name == names.features or spec.name.startswith(f"{names.features}_")
+        stem = f"X{spec.name.removeprefix(names.features)}" if is_features else spec.name
+        _check_file_name(stem, spec.name)
+        alone.append((stem, spec))
+    files = []
+    for split, count in split_counts.items():
+        files += [StoreFile(f"{stem}_{split}.npy", split, count, ((None, spec),)) for stem, spec in alone]
+        for part, members in heads.items():
+            if options.heads == "npz" and members:
+                files.append(StoreFile(f"{part}_{split}.npz", split, count, tuple(members)))
+            for head, spec in members:
+                if options.heads == "npz":
+                    _check_member_name(head, spec.name)
+                else:
+                    _check_file_name(head, spec.name)
+                    files.append(StoreFile(f"{part}_{split}/{head}.npy", split, count, ((None, spec),)))
     taken: set[str] = set()
     for file in files:
         if file.name in taken:
@@ -101,41 +119,6 @@ def store_files(
             )
         taken.add(file.name)
     return tuple(files)
-
-
-def _npy_files(schema: StoreSchema, split_counts: Mapping[str, int], has_archives: bool) -> list[StoreFile]:
-    files = []
-    for split, count in split_counts.items():
-        for stem, heads in _stems(schema):
-            if list(heads) == [None]:
-                _check_file_name(stem, heads[None].name)
-                files.append(StoreFile(f"{stem}_{split}.npy", split, count, ((None, heads[None]),)))
-            elif has_archives:
-                for head, spec in heads.items():
-                    _check_member_name(str(head), spec.name)
-                files.append(StoreFile(f"{stem}_{split}.npz", split, count, tuple(heads.items())))
-            else:
-                for head, spec in heads.items():
-                    _check_file_name(str(head), spec.name)
-                    files.append(StoreFile(f"{stem}_{split}/{head}.npy", split, count, ((None, spec),)))
-    return files
-
-
-def _stems(schema: StoreSchema) -> list[tuple[str, dict[str | None, ArraySpec]]]:
-    """What file names begin with, and which arrays they have, by head; None where it is not of a head."""
-    names = schema.names
-    heads: dict[str, dict[str | None, ArraySpec]] = {"labels": {}, "masks": {}}
-    alone: list[tuple[str, dict[str | None, ArraySpec]]] = []
-    for spec in schema.arrays:
-        if spec.name.startswith(names.labels):
-            heads["labels"][spec.name.removeprefix(names.labels)] = spec
-        elif spec.name.startswith(names.masks):
-            heads["masks"][spec.name.removeprefix(names.masks)] = spec
-        else:
-            is_features = spec.name == names.features or spec.name.startswith(f"{names.features}_")
-            stem = f"X{spec.name.removeprefix(names.features)}" if is_features else spec.name
-            alone.append((stem, {None: spec}))
-    return alone + [(stem, found) for stem, found in heads.items() if found]
 
 
 def _is_name(name: str) -> bool:
@@ -179,7 +162,7 @@ def lay_out(files: Sequence[StoreFile], folder: Path) -> Extents:
 
 
 def reserve(path: Path, num_bytes: int, beginning: bytes = b"") -> None:
-    """Make a file of that size whose bytes on disk nobody else can take any more; its bytes stay if it is there."""
+    """Make a file of that size, with its bytes reserved on the disk; a file that is there keeps its bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -233,22 +216,17 @@ def _member_header_bytes(name: str, start: int) -> int:
 def checksum_of(path: Path, extents: Sequence[Extent], checksums: Mapping[Key, int]) -> int:
     """Of a whole file, from those of its values; what lies between is read here."""
     crc = position = 0
+    stretches = sorted(
+        (extent.offset, extent.num_bytes, checksums[extent.split, extent.array.name])
+        for extent in extents
+        if extent.num_bytes
+    )
     with path.open("rb", buffering=0) as stream:
-        end_of_file = stream.seek(0, os.SEEK_END)
-
-        def add_until(end: int) -> int:
-            return (
-                zlib.crc32(os.pread(stream.fileno(), end - position, position), crc)
-                if end > position
-                else crc
-            )
-
-        for extent in sorted(extents, key=lambda extent: extent.offset):
-            if extent.num_bytes:
-                crc = add_until(extent.offset)
-                crc = joined_checksum(crc, checksums[extent.split, extent.array.name], extent.num_bytes)
-                position = extent.offset + extent.num_bytes
-        return add_until(end_of_file)
+        for offset, num_bytes, values_crc in [*stretches, (stream.seek(0, os.SEEK_END), 0, 0)]:
+            crc = zlib.crc32(os.pread(stream.fileno(), offset - position, position), crc)
+            crc = joined_checksum(crc, values_crc, num_bytes)
+            position = offset + num_bytes
+    return crc
 
 
 def _check_hdf5(schema: StoreSchema) -> None:
@@ -283,7 +261,7 @@ def _lay_out_hdf5(file: StoreFile, folder: Path) -> list[Extent]:
         with h5py.File(path, "r") as made:
             offsets = [made[spec.name].id.get_offset() for _, spec in file.members]
     except (OSError, RuntimeError) as error:
-        # The library tells of its own workings, in several lines.
+        # The library describes its own workings, in several lines.
         number = error.errno if isinstance(error, OSError) else None
         reason = os.strerror(number) if number else str(error).partition("\n")[0]
         raise DataError(

@@ -7,41 +7,28 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
+from penstock.prep.merge import staging
 from penstock.prep.merge.batches import adding_cure, find_batches
-from penstock.prep.merge.copy import Wrote, accumulate_batches, copy_batches, copy_to_parts
-from penstock.prep.merge.document import finished_store
-from penstock.prep.merge.layouts import Extents, lay_out, reserve
+from penstock.prep.merge.copy import StretchWriter, accumulate_batches, copy_batches
+from penstock.prep.merge.layouts import Extents, Wrote, checksum_of, finish_archive, lay_out, reserve
 from penstock.prep.merge.options import MergeOptions, check_strategy
 from penstock.prep.merge.plan import MergePlan, plan_merge
-from penstock.prep.merge.shuffle import (
-    SCATTERED_NAME,
-    Buckets,
-    gather,
-    gather_to_parts,
-    plan_buckets,
-    scatter,
-)
+from penstock.prep.merge.shuffle import SCATTERED_NAME, Buckets, gather, plan_buckets, scatter
 from penstock.prep.merge.splits import split_warnings
-from penstock.prep.merge.staging import (
-    check_free,
-    check_space,
-    difference,
-    has_all_files,
-    locked,
-    publish,
-    remove_leftovers,
-    remove_others,
-    staging_folder,
-    store_there,
+from penstock.readers.store_manifest import (
+    MANIFEST_NAME,
+    STORE_KIND,
+    STORE_VERSION,
+    encoded_document,
+    read_store,
 )
-from penstock.readers.store_manifest import MANIFEST_NAME, read_store
+from penstock.runtime.checksums import joined_checksum
 from penstock.runtime.durable import PARTIAL_SUFFIX, sync_path, write_durably
 from penstock.runtime.progress import ProgressLogger
 from penstock.runtime.workers import Supervisor, WorkerPool, map_in_threads
@@ -91,7 +78,7 @@ def merge(
     """Make one store of all batch files of a folder; it is whole when its manifest.json is there.
 
     A killed merge is continued by the next one with the same files and options. `progress` counts samples. The same
-    store is left as it is, by the sizes of its files; `restart` writes it anew. Without `replace` a store that is
+    store is left as it is, by the sizes of its files; `restart` writes it again. Without `replace` a store that is
     another is refused.
     """
     began_at = time.monotonic()
@@ -101,22 +88,24 @@ def merge(
     if source.resolve() == target.resolve():
         raise ConfigError(f"{target}: output_dir is also intermediate_dir; choose another folder")
     with adding_cure(source):
-        batches, source_samples = find_batches(source, options.names, options.allow_pickle, options.types)
-        plan = plan_merge(batches, options, source_samples)
+        batches = find_batches(source, options)
+        plan = plan_merge(batches, options)
         if progress is not None:
             progress.total = batches.total_samples
-        for warning in split_warnings(batches, options.splits, plan.split_counts, plan.num_inputs):
+        for warning in split_warnings(batches, options.splits, plan.split_counts):
             logger.warning("%s", warning)
-        before = store_there(target)
-        other = None if before is None else difference(before, plan)
+        before = staging.store_there(target)
+        other = None if before is None else staging.difference(before, plan)
         if other is not None and not replace:
             raise ConfigError(
                 f"{target}: holds a store with {other}; write over it with replace=True, or choose another output_dir"
             )
-        is_whole = bool(before) and other is None and not restart and has_all_files(target, before or {})
+        is_whole = (
+            bool(before) and other is None and not restart and staging.has_all_files(target, before or {})
+        )
         num_tasks = kept_tasks = 0
         if is_whole:
-            remove_leftovers(target)
+            staging.remove_leftovers(target)
         else:
             num_tasks, kept_tasks = _merge_to(plan, target, strategy == "accumulative", restart, progress)
     return MergeResult(
@@ -137,30 +126,26 @@ def _merge_to(
 ) -> tuple[int, int]:
     """Returns the number of tasks, and how many were done before."""
     buckets = plan_buckets(plan) if plan.options.shuffle and not is_accumulative else None
-    tasks = "all" if is_accumulative else f"{plan.options.part_bytes}-{buckets.bits if buckets else 0}"
-    staging = staging_folder(target, f"{plan.fingerprint}-{tasks}-{_STAGING_VERSION}")
-    check_space(target, plan.num_bytes + (buckets.num_bytes if buckets else 0), staging)
-    with _clear_errors(target), locked(target):
-        remove_others(target, None if restart else staging)
-        check_free(target, plan.file_names, staging)
-        work = _Work(plan, staging, buckets, is_accumulative)
-        kept = work.num_tasks
-        if not (staging / MANIFEST_NAME).exists():
-            kept = _write_store(work, progress)
-        publish(staging, target, plan.options.durable)
-        return work.num_tasks, kept
-
-
-@contextmanager
-def _clear_errors(output_dir: Path) -> Iterator[None]:
+    name = "all" if is_accumulative else f"{plan.options.part_bytes}-{buckets.bits if buckets else 0}"
+    folder = staging.staging_folder(target, f"{plan.fingerprint}-{name}-{_STAGING_VERSION}")
+    staging.check_space(target, plan.num_bytes + (buckets.num_bytes if buckets else 0), folder)
+    phases = _plan_tasks(plan, buckets, is_accumulative)
+    num_tasks = sum(len(phase) for phase in phases)
+    kept = num_tasks
     try:
-        yield
+        with staging.locked(target):
+            staging.remove_others(target, None if restart else folder)
+            staging.check_free(target, plan.file_names, folder)
+            if not (folder / MANIFEST_NAME).exists():
+                kept = _write_store(plan, folder, buckets, phases, progress)
+            staging.publish(folder, target, plan.options.durable)
     except OSError as error:
         advice = "free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
         raise DataError(
-            f"{output_dir}: cannot be written: {error.strerror or error}; no store appears there. Please {advice} and "
+            f"{target}: cannot be written: {error.strerror or error}; no store appears there. Please {advice} and "
             "merge again: it goes on with what is done"
         ) from error
+    return num_tasks, kept
 
 
 @dataclass(frozen=True)
@@ -179,90 +164,92 @@ class Task:
         return f"part {self.number} of the merge"
 
 
-@dataclass(frozen=True)
-class _Work:
-    """All that a process must know to do any task."""
-
-    plan: MergePlan
-    folder: Path
-    buckets: Buckets | None
-    """Of a shuffle in bounded memory."""
-    is_accumulative: bool
-
-    @cached_property
-    def phases(self) -> list[list[Task]]:
-        """All tasks; those of a phase may run at once, and must be done before the next begins."""
-        counts = self.plan.batches.num_samples
-        if self.is_accumulative:
-            return [[Task(0, "accumulate", range(len(counts)), int(counts.sum()))]]
-        if self.buckets is None:
-            parts = enumerate(self.plan.parts())
-            return [
-                [
-                    Task(number, "copy", part, int(counts[part.start : part.stop].sum()))
-                    for number, part in parts
-                ]
-            ]
-        scattered = [Task(number, "scatter", part, 0) for number, part in enumerate(self.buckets.parts)]
-        gathered = [
-            Task(number, "gather", part, self.buckets.bounds(part[-1])[1] - self.buckets.bounds(part[0])[0])
-            for number, part in enumerate(self.buckets.gather_parts(), len(scattered))
-        ]
-        return [scattered, gathered]
-
-    @property
-    def num_tasks(self) -> int:
-        return sum(len(phase) for phase in self.phases)
-
-    def files_of(self, task: Task, wrote: Wrote, extents: Extents) -> set[str]:
-        """The files that a task has written to; and the folders, where it has made new ones in them."""
-        if task.kind == "scatter":
-            return {SCATTERED_NAME}
-        if self.plan.options.has_part_files:
-            return {name for split, file in wrote for name in (split, file)}
-        return {extents[key].file for key in wrote}
-
-
-def _run_task(work: _Work, extents: Extents, task: Task, _send: Any = None) -> tuple[Task, Wrote]:
-    plan, folder, buckets = work.plan, work.folder, work.buckets
-    has_part_files = plan.options.has_part_files
-    if task.kind == "accumulate":
-        return task, accumulate_batches(plan, folder, extents)
+def _plan_tasks(plan: MergePlan, buckets: Buckets | None, is_accumulative: bool) -> list[list[Task]]:
+    """All tasks; those of a phase may run at once, and must be done before the next begins."""
+    counts = plan.batches.num_samples
+    if is_accumulative:
+        return [[Task(0, "accumulate", range(len(counts)), int(counts.sum()))]]
     if buckets is None:
-        if has_part_files:
-            return task, copy_to_parts(plan, folder, task.number, task.chosen)
-        return task, copy_batches(plan, folder, extents, task.chosen)
-    if task.kind == "scatter":
-        scatter(plan, buckets, folder, task.number)
-        return task, {}
-    if has_part_files:
-        return task, gather_to_parts(plan, buckets, folder, task.number - len(buckets.parts), task.chosen)
-    return task, gather(plan, buckets, folder, extents, task.chosen)
+        parts = enumerate(plan.parts())
+        return [
+            [Task(number, "copy", part, int(counts[part.start : part.stop].sum())) for number, part in parts]
+        ]
+    scattered = [Task(number, "scatter", part, 0) for number, part in enumerate(buckets.parts)]
+    gathered = [
+        Task(number, "gather", part, buckets.bounds(part[-1])[1] - buckets.bounds(part[0])[0])
+        for number, part in enumerate(buckets.gather_parts(), len(scattered))
+    ]
+    return [scattered, gathered]
 
 
-def _write_store(work: _Work, progress: ProgressLogger | None) -> int:
+def _run_task(
+    plan: MergePlan, folder: Path, buckets: Buckets | None, extents: Extents, task: Task, _send: Any = None
+) -> tuple[Task, Wrote]:
+    first_rows = dict(zip(plan.splitter.names, plan.starts[0].tolist(), strict=True))
+    if buckets is not None:
+        if task.kind == "scatter":
+            scatter(plan, buckets, folder, task.number)
+            return task, {}
+        split = plan.splitter.names[buckets.split(task.chosen[0])]
+        first_rows[split] = buckets.first_row(task.chosen[0])
+    elif task.kind == "copy":
+        first_rows = dict(zip(first_rows, plan.starts[task.chosen.start].tolist(), strict=True))
+    if plan.options.has_part_files:
+        from penstock.prep.merge.arrow_parts import PartFiles, copy_to_parts
+
+        with PartFiles(folder, task.number - (len(buckets.parts) if buckets else 0), plan) as files:
+            if buckets is None:
+                copy_to_parts(plan, files, task.chosen)
+            else:
+                gather(plan, buckets, folder, files, task.chosen)
+        return task, files.wrote
+    with StretchWriter(folder, extents, first_rows) as writer:
+        if task.kind == "accumulate":
+            accumulate_batches(plan, writer)
+        elif buckets is None:
+            copy_batches(plan, writer, task.chosen)
+        else:
+            gather(plan, buckets, folder, writer, task.chosen)
+    return task, writer.wrote
+
+
+def _write_store(
+    plan: MergePlan,
+    folder: Path,
+    buckets: Buckets | None,
+    phases: Sequence[Sequence[Task]],
+    progress: ProgressLogger | None,
+) -> int:
     """Do what is not done of a merge, and write the manifest; returns how many tasks were done before."""
-    folder, durable = work.folder, work.plan.options.durable
-    markers = folder / MARKER_FOLDER
-    markers.mkdir(parents=True, exist_ok=True)
-    done = _read_markers(markers)
+    durable = plan.options.durable
+    (folder / MARKER_FOLDER).mkdir(parents=True, exist_ok=True)
+    done: dict[int, Wrote] = {
+        int(path.stem): {
+            (split, name): (num_bytes, crc) for split, name, num_bytes, crc in json.loads(path.read_bytes())
+        }
+        for path in sorted((folder / MARKER_FOLDER).glob("*.json"))
+    }
     kept = len(done)
-    extents = lay_out(work.plan.files, folder)
-    if work.buckets is not None and kept < work.num_tasks:
-        reserve(folder / SCATTERED_NAME, work.buckets.num_bytes)
+    extents = lay_out(plan.files, folder)
+    if buckets is not None and kept < sum(len(phase) for phase in phases):
+        reserve(folder / SCATTERED_NAME, buckets.num_bytes)
     if durable:
         _sync_folders(folder)  # so that no task is marked whose file might be gone after a power cut
     if progress is not None:
-        progress.advance(
-            sum(task.num_samples for phase in work.phases for task in phase if task.number in done)
-        )
+        progress.advance(sum(task.num_samples for phase in phases for task in phase if task.number in done))
+    run = partial(_run_task, plan, folder, buckets, extents)
     unmarked: deque[Future[None]] = deque()
     with ThreadPoolExecutor(1, "penstock-merge-markers") as marking:
-        for phase in work.phases:
-            for task, wrote in _run(work, extents, [task for task in phase if task.number not in done]):
+        for phase in phases:
+            left = [task for task in phase if task.number not in done]
+            for task, wrote in _run_tasks(run, left, plan.options):
                 done[task.number] = wrote
-                files = work.files_of(task, wrote, extents)
-                unmarked.append(marking.submit(_mark, folder, task.number, wrote, files, durable))
+                written = {extents[key].file if key in extents else key[1] for key in wrote}
+                if task.kind == "scatter":
+                    written = {SCATTERED_NAME}
+                elif plan.options.has_part_files:
+                    written |= {split for split, _ in wrote}  # folders with new files in them
+                unmarked.append(marking.submit(_mark, folder, task.number, wrote, written, durable))
                 while len(unmarked) > _MAX_UNMARKED or (unmarked and unmarked[0].done()):
                     unmarked.popleft().result()
                 if progress is not None:
@@ -270,14 +257,10 @@ def _write_store(work: _Work, progress: ProgressLogger | None) -> int:
         while unmarked:
             unmarked.popleft().result()
     (folder / SCATTERED_NAME).unlink(missing_ok=True)
-    manifest = finished_store(work.plan, folder, extents, done)
-    partial_path = folder / f"{MANIFEST_NAME}{PARTIAL_SUFFIX}"
+    manifest = _finished_store(plan, folder, extents, done)
     if durable:
         _sync_folders(folder)
-        write_durably(partial_path, manifest)
-    else:
-        partial_path.write_bytes(manifest)
-    partial_path.rename(folder / MANIFEST_NAME)
+    _write_whole(folder / MANIFEST_NAME, manifest, durable)
     return kept
 
 
@@ -286,14 +269,13 @@ class _MergeSupervisor(Supervisor[Task]):
     other_cure = "merge again: it goes on with what is done"
 
 
-def _run(work: _Work, extents: Extents, tasks: Sequence[Task]) -> Iterator[tuple[Task, Wrote]]:
+def _run_tasks(run: Any, tasks: Sequence[Task], options: MergeOptions) -> Iterator[tuple[Task, Wrote]]:
     """Do tasks, some at once; the first error ends all."""
-    run = partial(_run_task, work, extents)
-    num_processes = min(work.plan.options.workers, len(tasks))
+    num_processes = min(options.workers, len(tasks))
     if num_processes > 1:
         with WorkerPool(run, num_processes, _MergeSupervisor()) as pool:
             yield from (result for _, result in pool.run(tasks))
-    elif tasks and tasks[0].kind == "copy" and not work.plan.options.has_part_files:
+    elif tasks and tasks[0].kind == "copy" and not options.has_part_files:
         yield from map_in_threads(run, tasks, _COPYING_THREADS)
     else:
         yield from map(run, tasks)
@@ -301,28 +283,70 @@ def _run(work: _Work, extents: Extents, tasks: Sequence[Task]) -> Iterator[tuple
 
 def _mark(folder: Path, number: int, wrote: Wrote, files: set[str], durable: bool) -> None:
     """First the bytes of a task go to disk, then its marker, so that a marker is never untrue."""
-    path = folder / MARKER_FOLDER / f"{number:05d}.json"
-    content = json.dumps([[*key, *stretch] for key, stretch in wrote.items()]).encode()
-    partial_path = path.with_suffix(PARTIAL_SUFFIX)
     if durable:
         for name in sorted(files):
             sync_path(folder / name)
+    content = json.dumps([[*key, *stretch] for key, stretch in wrote.items()]).encode()
+    _write_whole(folder / MARKER_FOLDER / f"{number:05d}.json", content, durable)
+
+
+def _write_whole(path: Path, content: bytes, durable: bool) -> None:
+    partial_path = path.with_name(f"{path.name}{PARTIAL_SUFFIX}")
+    if durable:
         write_durably(partial_path, content)
     else:
         partial_path.write_bytes(content)
     partial_path.rename(path)
 
 
-def _read_markers(markers: Path) -> dict[int, Wrote]:
-    return {
-        int(path.stem): {
-            (split, name): (num_bytes, crc) for split, name, num_bytes, crc in json.loads(path.read_bytes())
-        }
-        for path in sorted(markers.glob("*.json"))
-    }
-
-
 def _sync_folders(folder: Path) -> None:
     """Wait until the names of all files are on disk."""
     for path in (folder, *(path for path in folder.iterdir() if path.is_dir())):
         sync_path(path)
+
+
+def _finished_store(plan: MergePlan, folder: Path, extents: Extents, done: dict[int, Wrote]) -> bytes:
+    """Make the files of a store whole, of what all tasks wrote; returns its manifest."""
+    in_order = [item for _, wrote in sorted(done.items()) for item in wrote.items()]
+    checksums = dict.fromkeys(extents, 0)
+    if plan.options.has_part_files:
+        files = [
+            {"name": name, "num_bytes": num_bytes, "crc32": crc} for (_, name), (num_bytes, crc) in in_order
+        ]
+    else:
+        files = []
+        for key, (num_bytes, crc) in in_order:
+            checksums[key] = joined_checksum(checksums[key], crc, num_bytes)
+    for file in plan.files:
+        path = folder / file.name
+        inside = [extent for extent in extents.values() if extent.file == file.name]
+        if file.is_archive:
+            finish_archive(path, inside, checksums)
+        if plan.options.durable:
+            sync_path(path)
+        crc = checksum_of(path, inside, checksums)
+        files.append({"name": file.name, "num_bytes": path.stat().st_size, "crc32": crc})
+    arrays = [
+        {
+            "split": split,
+            "name": name,
+            "file": extent.file,
+            "member": extent.member,
+            "offset": extent.offset,
+            "dtype": extent.array.dtype.str,
+            "shape": list(extent.array.shape(extent.num_rows)),
+            "crc32": checksums[split, name],
+        }
+        for (split, name), extent in extents.items()
+    ]
+    body = {
+        "fingerprint": plan.fingerprint,
+        "splits": plan.split_counts,
+        "options": dict(plan.options.decisive),
+        "schema": plan.schema.as_document(),
+        "num_batches": len(plan.batches),
+        "batch_checksums": plan.batches.content_checksums,
+        "files": files,
+        "arrays": arrays,
+    }
+    return encoded_document(STORE_KIND, STORE_VERSION, body)

@@ -1,6 +1,5 @@
 """How batch files are merged."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,8 +13,6 @@ from penstock.config.sizes import MIB, format_size
 from penstock.readers.batch_files import check_compression
 from penstock.readers.store_schema import FEATURES, LABELS, ArrayNames, StoreSchema
 
-STRATEGIES = ("sequential", "accumulative")
-"""In bounded memory; or all at once, for small data."""
 _COMPRESSIONS = {
     "npy": ("none",),
     "parquet": ("none", "zlib", "zstd", "lz4"),
@@ -36,17 +33,11 @@ class SplitShares:
     by: str = "sample"
     """sample: nothing. group: the samples with the same number in `groups`. file: those of an input file."""
 
-    def __post_init__(self) -> None:
-        _check_known("splits.by", self.by, ("sample", "group", "file"))
-        shares = (self.train, self.val, self.test)
-        if min(shares) < 0 or not math.isclose(sum(shares), 1, abs_tol=1e-6):
-            raise ConfigError.at("splits", f"train, val and test are {shares}; they must add up to 1")
-
     @property
     def shares(self) -> dict[str, float]:
         """Those that are not empty, in order."""
-        every = {"train": self.train, "val": self.val, "test": self.test}
-        return {name: share for name, share in every.items() if share}
+        shares = {"train": self.train, "val": self.val, "test": self.test}
+        return {name: share for name, share in shares.items() if share}
 
 
 @dataclass(frozen=True)
@@ -86,7 +77,7 @@ class DeclaredTypes:
 
 @dataclass(frozen=True)
 class MergeOptions:
-    """Form, splits and order of a store; checked when made, so that nothing starts with a wrong one."""
+    """Form, splits and order of a store. The sections of run files check what each key may be; here is the rest."""
 
     splits: SplitShares | None = None
     """None: everything is train."""
@@ -114,18 +105,12 @@ class MergeOptions:
     """Of old samples; None: as in the first of them."""
 
     def __post_init__(self) -> None:
-        _check_known("target", self.target, tuple(_COMPRESSIONS))
-        _check_known("heads", self.heads, ("npz", "npy"))
         check_compression(self.compression, self.level)
         if self.compression not in _COMPRESSIONS[self.target]:
             known = ", ".join(_COMPRESSIONS[self.target])
             raise ConfigError.at(
                 "compression", f"{self.compression} is not for target {self.target}; known: {known}"
             )
-        if self.workers < 1:
-            raise ConfigError.at("merge_workers", f"is {self.workers}; it must be at least 1")
-        if self.part_bytes < 1:
-            raise ConfigError.at("part_bytes", f"is {self.part_bytes}; it must be at least 1")
         if self.memory_bytes < _MIN_MEMORY_BYTES:
             raise ConfigError.at(
                 "memory.limit",
@@ -164,15 +149,9 @@ class MergeOptions:
 
 
 def check_strategy(strategy: str, options: MergeOptions) -> None:
-    """Refuse an unknown strategy, and one that would change nothing."""
-    _check_known("merge_strategy", strategy, STRATEGIES)
+    """`strategy` is sequential, in bounded memory, or accumulative, all at once, for small data."""
     if strategy == "accumulative" and options.target != "npy":
         raise ConfigError.at(
             "merge_strategy",
             f"accumulative is for target npy only; leave it out with target {options.target}",
         )
-
-
-def _check_known(option: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ConfigError.at(option, f"there is no '{value}'; {hint(value, known)}")

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from penstock.prep.merge.batches import Batches
 from penstock.prep.merge.layouts import StoreFile, store_files
 from penstock.prep.merge.options import MergeOptions
-from penstock.prep.merge.splits import KeyStream, SplitNumbers, Splitter, splitter_of
+from penstock.prep.merge.splits import Keys, KeyStream, SplitNumbers, Splitter, splitter_of
 from penstock.readers.store_schema import StoreSchema
 
 MAX_PARTS = 1024
 """Each has checksums that are kept until the end: there are not more, however large the data."""
 LAYOUT_VERSION = 2
 """Counts up when the same inputs and options give other arrays."""
-Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -33,14 +32,11 @@ class MergePlan:
     """For each batch and split, how many samples of the split come before; one more batch for the end."""
     files: tuple[StoreFile, ...]
     """Empty where the target is many files."""
-    source_samples: NDArray[np.int64]
-    """How many samples each input file gave; each batch file counts as one where nobody knows."""
-    num_inputs: int | None
 
-    @cached_property
+    @property
     def schema(self) -> StoreSchema:
         """Of the result."""
-        return result_schema(self.batches)
+        return self.batches.result_schema
 
     @cached_property
     def columns(self) -> tuple[tuple[int, str], ...]:
@@ -72,20 +68,23 @@ class MergePlan:
         """Of inputs and options: equal ones give equal arrays."""
         facts = [LAYOUT_VERSION, self.batches.digest, dict(self.options.decisive)]
         digest = hashlib.blake2b(json.dumps(facts).encode(), digest_size=8)
-        digest.update(self.source_samples.tobytes())
+        source_samples = self.batches.source_samples
+        digest.update((self.batches.num_samples if source_samples is None else source_samples).tobytes())
         return digest.hexdigest()
 
     @property
     def order_keys(self) -> KeyStream:
-        """A shuffle sorts samples by these."""
         return KeyStream("order", self.options.seed)
 
     def split_numbers(self, batch: int) -> SplitNumbers:
         """The split of each sample of a batch."""
-        numbers = self.splitter.numbers(batch)
-        if isinstance(numbers, int):
-            return np.full(int(self.batches.num_samples[batch]), numbers, np.uint8)
-        return numbers
+        numbers = np.asarray(self.splitter.numbers(batch), np.uint8)
+        return np.broadcast_to(numbers, int(self.batches.num_samples[batch]))
+
+    def order_numbers(self, batch: int) -> Keys:
+        """What a shuffle sorts the samples of a batch by."""
+        first, end = self.batches.first_rows[batch : batch + 2].tolist()
+        return self.order_keys.of_rows(first, end - first)
 
     def parts(self) -> Iterator[range]:
         """Batches in order, some at a time."""
@@ -100,49 +99,10 @@ class MergePlan:
         if first < len(self.batches):
             yield range(first, len(self.batches))
 
-    def positions_of(self, rows: NDArray[np.int64]) -> tuple[Positions, Positions]:
-        """The split of each of a few samples, by its number, and its position in that split.
 
-        All samples are looked at once, batch by batch; nothing is kept of them.
-        """
-        splits, positions = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-        first_rows = self.batches.first_rows
-        batch_of = np.searchsorted(first_rows[:-1], rows, side="right") - 1
-        for batch in np.unique(batch_of).tolist():
-            numbers = self.split_numbers(batch)
-            for index in np.flatnonzero(batch_of == batch):
-                row = int(rows[index] - first_rows[batch])
-                splits[index] = numbers[row]
-                before = np.count_nonzero(numbers[:row] == numbers[row])
-                positions[index] = self.starts[batch, numbers[row]] + before
-        if not self.options.shuffle:
-            return splits, positions
-        wanted = self.order_keys.at_rows(rows)
-        positions = np.zeros(len(rows), np.int64)
-        for batch in range(len(self.batches)):
-            keys = self.order_keys.of_rows(int(first_rows[batch]), int(self.batches.num_samples[batch]))
-            numbers = self.split_numbers(batch)
-            for split in np.unique(splits):
-                lower = np.sort(keys[numbers == split])
-                positions += np.where(splits == split, np.searchsorted(lower, wanted), 0)
-        return splits, positions
-
-
-def result_schema(batches: Batches) -> StoreSchema:
-    """All arrays but what keeps samples together."""
-    return batches.schema.without(batches.schema.names.groups)
-
-
-def plan_merge(
-    batches: Batches, options: MergeOptions, source_samples: Sequence[int] | None = None
-) -> MergePlan:
-    """Decide where every sample goes.
-
-    `source_samples` is how many samples each input file gave, in the order of the batches; None: each batch file
-    counts as an input file.
-    """
-    samples = batches.num_samples if source_samples is None else np.asarray(source_samples, np.int64)
-    splitter = splitter_of(batches, options.splits, options.seed, samples)
+def plan_merge(batches: Batches, options: MergeOptions) -> MergePlan:
+    """Decide where every sample goes."""
+    splitter = splitter_of(batches, options.splits, options.seed)
     num_splits = len(splitter.names)
     counts = np.zeros((len(batches) + 1, num_splits), np.int64)
     for batch, num_samples in enumerate(batches.num_samples.tolist()):
@@ -153,6 +113,5 @@ def plan_merge(
             counts[batch + 1] = np.bincount(numbers, minlength=num_splits)
     starts = np.cumsum(counts, axis=0)
     split_counts = dict(zip(splitter.names, starts[-1].tolist(), strict=True))
-    files = store_files(result_schema(batches), split_counts, options)
-    num_inputs = None if source_samples is None else len(samples)
-    return MergePlan(batches, options, splitter, starts, files, samples, num_inputs)
+    files = store_files(batches.result_schema, split_counts, options)
+    return MergePlan(batches, options, splitter, starts, files)

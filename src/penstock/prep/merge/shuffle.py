@@ -7,20 +7,22 @@ kill.
 """
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
-from penstock.prep.merge.batches import BUFFER_BYTES, BatchReader, Rows
-from penstock.prep.merge.copy import StretchWriter, Wrote, write_at
-from penstock.prep.merge.layouts import Extents
+from penstock.prep.merge.batches import BUFFER_BYTES, BatchReader
+from penstock.prep.merge.copy import StretchWriter, write_at
 from penstock.prep.merge.plan import MAX_PARTS, MergePlan
 from penstock.prep.merge.splits import Keys
+
+if TYPE_CHECKING:  # Arrow takes 40 MB: only those who write its files pay for it
+    from penstock.prep.merge.arrow_parts import PartFiles
 
 SCATTERED_NAME = ".scattered"
 
@@ -66,11 +68,10 @@ class Buckets:
         """The position in its split of the first sample of a bucket."""
         return self.bounds(bucket)[0] - self.bounds(self.split(bucket) << self.bits)[0]
 
-    def gather_parts(self) -> Iterator[range]:
+    def gather_parts(self) -> list[range]:
         """Buckets in order, some at a time: those of a part have the same first bits, however many there are."""
         step = 1 << (self.bits - self.part_bits)
-        for first in range(0, len(self.ends), step):
-            yield range(first, first + step)
+        return [range(first, first + step) for first in range(0, len(self.ends), step)]
 
 
 def plan_buckets(plan: MergePlan) -> Buckets:
@@ -95,7 +96,7 @@ def plan_buckets(plan: MergePlan) -> Buckets:
         counts = np.zeros((len(scattered), len(plan.splitter.names) << bits), np.int64)
         for part, batches in enumerate(scattered):
             for batch in batches:
-                numbers = _bucket_numbers(plan, batch, _keys(plan, batch), bits)
+                numbers = _bucket_numbers(plan, batch, plan.order_numbers(batch), bits)
                 counts[part] += np.bincount(numbers, minlength=counts.shape[1])
         totals = counts.sum(axis=0)
         if totals.max(initial=0) * record_bytes <= limit_bytes:
@@ -118,10 +119,6 @@ def plan_buckets(plan: MergePlan) -> Buckets:
 def _bits_for(num_bytes: int, bucket_bytes: int) -> int:
     """How many leading bits make buckets of about that size."""
     return max(0, -(-num_bytes // bucket_bytes) - 1).bit_length()
-
-
-def _keys(plan: MergePlan, batch: int) -> Keys:
-    return plan.order_keys.of_rows(int(plan.batches.first_rows[batch]), int(plan.batches.num_samples[batch]))
 
 
 def _bucket_numbers(plan: MergePlan, batch: int, keys: Keys, bits: int) -> NDArray[np.int64]:
@@ -154,7 +151,7 @@ def scatter(plan: MergePlan, buckets: Buckets, folder: Path, part: int) -> None:
 
     try:
         for batch in chosen:
-            keys = _keys(plan, batch)
+            keys = plan.order_numbers(batch)
             batch_numbers = _bucket_numbers(plan, batch, keys, buckets.bits)
             with BatchReader(plan.batches, batch, keep_decoded=True) as reader:
                 first = 0
@@ -177,46 +174,30 @@ def scatter(plan: MergePlan, buckets: Buckets, folder: Path, part: int) -> None:
         os.close(target)
 
 
-def gather(plan: MergePlan, buckets: Buckets, folder: Path, extents: Extents, chosen: range) -> Wrote:
-    """Sort the samples of some buckets of a split, and write them to their offsets."""
-    split = plan.splitter.names[buckets.split(chosen[0])]
-    with StretchWriter(folder, extents, {split: buckets.first_row(chosen[0])}) as writer:
-        for bucket in chosen:
-            records, order = _load_bucket(folder, buckets, bucket)
-            for array, values in _record_columns(plan, records).items():
-                step = max(1, BUFFER_BYTES // max(1, values.shape[1]))
-                for first in range(0, len(order), step):
-                    writer.append(split, array, values[order[first : first + step]])
-    return writer.wrote
+def gather(
+    plan: MergePlan, buckets: Buckets, folder: Path, writer: "StretchWriter | PartFiles", chosen: range
+) -> None:
+    """Sort the samples of some buckets of a split, and write them."""
+    for bucket in chosen:
+        _gather_bucket(plan, buckets, folder, writer, bucket)
 
 
-def gather_to_parts(plan: MergePlan, buckets: Buckets, folder: Path, number: int, chosen: range) -> Wrote:
-    """Sort the samples of some buckets of a split, and write them to a Parquet or Arrow file."""
-    from penstock.prep.merge.arrow_parts import PartFiles
-
-    split = plan.splitter.names[buckets.split(chosen[0])]
-    with PartFiles(folder, number, plan.schema, plan.options) as files:
-        for bucket in chosen:
-            records, order = _load_bucket(folder, buckets, bucket)
-            for first in range(0, len(order), files.group_rows):
-                rows = records[order[first : first + files.group_rows]]
-                files.write(split, _record_columns(plan, rows), len(rows))
-    return files.wrote
-
-
-def _load_bucket(folder: Path, buckets: Buckets, bucket: int) -> tuple[Rows, NDArray[np.int64]]:
-    """The records of a bucket, and the order in which they belong."""
+def _gather_bucket(
+    plan: MergePlan, buckets: Buckets, folder: Path, writer: "StretchWriter | PartFiles", bucket: int
+) -> None:
+    """A function of its own, so that one bucket is freed before the next is loaded."""
     first, end = buckets.bounds(bucket)
-    num_bytes = (end - first) * buckets.record_bytes
-    content = np.fromfile(folder / SCATTERED_NAME, np.uint8, num_bytes, offset=first * buckets.record_bytes)
-    records = content.reshape(end - first, buckets.record_bytes)
-    return records, np.argsort(records[:, :_RECORD_KEY_BYTES].copy().view(np.uint64).reshape(-1))
-
-
-def _record_columns(plan: MergePlan, records: Rows) -> dict[str, Rows]:
-    columns, position = {}, _RECORD_KEY_BYTES
-    for column, array in plan.columns:
-        row_bytes = plan.batches.row_bytes[column]
-        columns[array] = records[:, position : position + row_bytes]
-        position += row_bytes
-    return columns
+    record_bytes = buckets.record_bytes
+    num_bytes = (end - first) * record_bytes
+    content = np.fromfile(folder / SCATTERED_NAME, np.uint8, num_bytes, offset=first * record_bytes)
+    records = content.reshape(end - first, record_bytes)
+    order = np.argsort(records[:, :_RECORD_KEY_BYTES].copy().view(np.uint64).reshape(-1))
+    step = max(1, BUFFER_BYTES // record_bytes)
+    for start in range(0, len(order), step):
+        rows = records[order[start : start + step]]
+        columns, position = {}, _RECORD_KEY_BYTES
+        for column, array in plan.columns:
+            row_bytes = plan.batches.row_bytes[column]
+            columns[array] = rows[:, position : position + row_bytes]
+            position += row_bytes
+        writer.write(plan.splitter.names[buckets.split(bucket)], columns)

@@ -1,10 +1,9 @@
 """Which split a sample belongs to, computed from seed and position when it is needed; nothing is kept per sample."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +31,7 @@ _FAR = 0.05
 class KeyStream:
     """A random number for every sample, from its position in the data alone: those of SplitMix64.
 
-    Any process can compute the numbers of any samples at any time. No two samples have the same, so that their order is
-    never in doubt.
+    Any process can compute the numbers of any samples, and no two samples have the same.
     """
 
     def __init__(self, purpose: str, seed: int) -> None:
@@ -59,145 +57,96 @@ class KeyStream:
     def bound(self, num_rows: int, rank: int) -> int:
         """The number that exactly `rank` of the samples are below.
 
-        Digit by digit, from the highest: the digit in which the rank falls is kept, until so few samples are left that
-        they can be sorted. More than 65,536 numbers are never in memory.
+        Numbers are counted by their highest digit; only those with the digit in which the rank falls are sorted.
         """
         if rank >= num_rows:
             return 1 << _KEY_BITS
-        prefix, left_bits, num_left = 0, _KEY_BITS, num_rows
-        while num_left > _CHUNK_ROWS:
-            left_bits -= _DIGIT_BITS
-            counts = np.zeros(1 << _DIGIT_BITS, np.int64)
-            for found in self._with_prefix(num_rows, prefix, left_bits + _DIGIT_BITS):
-                digits = (found >> np.uint64(left_bits)) & np.uint64((1 << _DIGIT_BITS) - 1)
-                counts += np.bincount(digits.astype(np.int64), minlength=1 << _DIGIT_BITS)
-            ends = np.cumsum(counts)
-            digit = int(np.searchsorted(ends, rank, side="right"))
-            rank -= int(ends[digit] - counts[digit])
-            prefix, num_left = prefix << _DIGIT_BITS | digit, int(counts[digit])
-        left = np.concatenate([*self._with_prefix(num_rows, prefix, left_bits)])
-        return int(np.sort(left)[rank])
+        shift = np.uint64(_KEY_BITS - _DIGIT_BITS)
+        counts = np.zeros(1 << _DIGIT_BITS, np.int64)
+        for keys in self._chunks(num_rows):
+            counts += np.bincount((keys >> shift).astype(np.int64), minlength=len(counts))
+        ends = np.cumsum(counts)
+        digit = int(np.searchsorted(ends, rank, side="right"))
+        left = np.concatenate([keys[keys >> shift == digit] for keys in self._chunks(num_rows)])
+        return int(np.sort(left)[rank - int(ends[digit] - counts[digit])])
 
-    def _with_prefix(self, num_rows: int, prefix: int, left_bits: int) -> Iterator[Keys]:
-        """The numbers of all samples that are `prefix` without their last bits, some at a time."""
+    def _chunks(self, num_rows: int) -> Iterator[Keys]:
         for first in range(0, num_rows, _CHUNK_ROWS):
-            keys = self.of_rows(first, min(_CHUNK_ROWS, num_rows - first))
-            yield keys if left_bits == _KEY_BITS else keys[keys >> np.uint64(left_bits) == np.uint64(prefix)]
+            yield self.of_rows(first, min(_CHUNK_ROWS, num_rows - first))
 
 
-class Splitter(Protocol):
+@dataclass(frozen=True)
+class Splitter:
     """Knows the splits of all samples."""
 
-    @property
-    def names(self) -> tuple[str, ...]: ...
+    names: tuple[str, ...]
+    by: str | None
+    """As in `SplitShares`; None: there is one split."""
+    keys: KeyStream
+    bounds: tuple[int, ...]
+    """Of samples and groups: the lowest random number of every split but the first."""
+    batches: Batches
+    source_ends: NDArray[np.int64]
+    """For each input file, the sample after its last."""
+    by_source: SplitNumbers
+    """The split of each input file."""
 
     def numbers(self, batch: int) -> SplitNumbers | int:
         """The splits of the samples of a batch; one number where all have the same."""
-        ...
+        if self.by is None:
+            return 0
+        first, end = self.batches.first_rows[batch : batch + 2].tolist()
+        if self.by == "file":
+            rows = [first, max(first, end - 1)]
+            first_source, last_source = np.searchsorted(self.source_ends, rows, side="right")
+            splits = self.by_source[first_source : last_source + 1]
+            if (splits == splits[:1]).all():  # few batches have samples of several files
+                return int(splits[0]) if len(splits) else 0
+            sources = np.searchsorted(self.source_ends, np.arange(first, end), side="right")
+            return np.take(self.by_source, sources)
+        if self.by == "group":
+            header = read_header(self.batches.path(batch))
+            groups = read_array(header, header.arrays[self.batches.schema.names.groups])
+            keys = self.keys.of_values(groups.astype(np.uint64, copy=False))
+        else:
+            keys = self.keys.of_rows(first, end - first)
+        numbers = np.zeros(len(keys), np.uint8)
+        for bound in self.bounds:
+            if bound < 1 << _KEY_BITS:
+                numbers += keys >= np.uint64(bound)
+        return numbers
 
 
-@dataclass(frozen=True)
-class _OneSplit:
-    names: tuple[str, ...] = ("train",)
-
-    def numbers(self, batch: int) -> int:
-        return 0
-
-
-@dataclass(frozen=True)
-class _ByFile:
-    names: tuple[str, ...]
-    by_source: SplitNumbers
-    source_ends: NDArray[np.int64]
-    """For each input file, the sample after its last."""
-    first_rows: NDArray[np.int64]
-
-    def numbers(self, batch: int) -> SplitNumbers | int:
-        first, end = self.first_rows[batch : batch + 2].tolist()
-        first_source, last_source = np.searchsorted(
-            self.source_ends, [first, max(first, end - 1)], side="right"
-        )
-        splits = self.by_source[first_source : last_source + 1]
-        if (splits == splits[:1]).all():  # few batches have samples of several files
-            return int(splits[0]) if len(splits) else 0
-        sources = np.searchsorted(self.source_ends, np.arange(first, end), side="right")
-        return np.take(self.by_source, sources)
-
-
-@dataclass(frozen=True)
-class _BySample:
-    """The shares are exact."""
-
-    names: tuple[str, ...]
-    keys: KeyStream
-    bounds: tuple[int, ...]
-    """The lowest random number of every split but the first."""
-    first_rows: NDArray[np.int64]
-
-    def numbers(self, batch: int) -> SplitNumbers:
-        first, end = self.first_rows[batch : batch + 2].tolist()
-        return _between(self.keys.of_rows(first, end - first), self.bounds)
-
-
-@dataclass(frozen=True)
-class _ByGroup:
-    """The shares are those of the groups, as chance has it."""
-
-    names: tuple[str, ...]
-    keys: KeyStream
-    bounds: tuple[int, ...]
-    batches: Batches
-
-    def numbers(self, batch: int) -> SplitNumbers:
-        header = read_header(self.batches.paths[batch])
-        groups = read_array(header, header.array(self.batches.schema.names.groups))
-        return _between(self.keys.of_values(groups.astype(np.uint64, copy=False)), self.bounds)
-
-
-def _between(keys: Keys, bounds: Sequence[int]) -> SplitNumbers:
-    numbers = np.zeros(len(keys), np.uint8)
-    for bound in bounds:
-        if bound < 1 << _KEY_BITS:
-            numbers += keys >= np.uint64(bound)
-    return numbers
-
-
-def splitter_of(
-    batches: Batches, splits: SplitShares | None, seed: int, source_samples: NDArray[np.int64]
-) -> Splitter:
-    """The splitter that was asked for. `source_samples`: how many samples each input file gave."""
+def splitter_of(batches: Batches, splits: SplitShares | None, seed: int) -> Splitter:
     groups = batches.schema.names.groups
     spec = batches.schema.spec(groups) if groups in batches.schema else None
     if spec and (spec.width is not None or not np.issubdtype(spec.dtype, np.integer)):
         raise DataError(
-            f"{batches.paths[0]}: array '{groups}' is {spec}; that name is for what keeps samples together in splits, "
+            f"{batches.path(0)}: array '{groups}' is {spec}; that name is for what keeps samples together in splits, "
             "one whole number per sample: give it another"
         )
     if spec and len(batches.schema.arrays) == 1:
-        raise DataError(f"{batches.paths[0]}: has no array but '{groups}', of which nothing is in a store")
-    if splits is None:
-        return _OneSplit()
-    shares, names = splits.shares, tuple(splits.shares)
-    keys = KeyStream(f"split by {splits.by}", seed)
-    if splits.by == "file":
+        raise DataError(f"{batches.path(0)}: has no array but '{groups}', of which nothing is in a store")
+    if splits and splits.by == "group" and spec is None:
+        raise DataError(
+            f"{batches.path(0)}: has no array '{groups}', so that samples cannot be kept together in groups; "
+            "give splits.group_key to penstock prep, or split by sample or file"
+        )
+    shares = splits.shares if splits else {"train": 1.0}
+    by = splits.by if splits else None
+    keys = KeyStream(f"split by {by}", seed)
+    bounds: list[int] = []
+    source_samples = batches.num_samples if batches.source_samples is None else batches.source_samples
+    by_source = np.zeros(0, np.uint8)
+    if by == "sample":  # the shares are exact
+        total = batches.total_samples
+        ranks = list(accumulate(exact_counts(shares, total).values()))[:-1]
+        bounds = [keys.bound(total, rank) for rank in ranks]
+    elif by == "group":  # the shares are those of the groups, as chance has it
+        bounds = [round(end * (1 << _KEY_BITS)) for end in list(accumulate(shares.values()))[:-1]]
+    elif by == "file":
         by_source = files_to_splits(source_samples, list(shares.values()), keys)
-        return _ByFile(names, by_source, np.cumsum(source_samples), batches.first_rows)
-    if splits.by == "group":
-        if spec is None:
-            raise DataError(
-                f"{batches.paths[0]}: has no array '{groups}', so that samples cannot be kept together in groups; "
-                "give splits.group_key to penstock prep, or split by sample or file"
-            )
-        bounds = tuple(round(end * (1 << _KEY_BITS)) for end in _ends(shares.values()))
-        return _ByGroup(names, keys, bounds, batches)
-    total = batches.total_samples
-    ranks = _ends(exact_counts(shares, total).values())
-    return _BySample(names, keys, tuple(keys.bound(total, int(rank)) for rank in ranks), batches.first_rows)
-
-
-def _ends(sizes: Iterable[float]) -> list[float]:
-    """Where all but the last end, if they lie one after the other."""
-    return list(accumulate(sizes))[:-1]
+    return Splitter(tuple(shares), by, keys, tuple(bounds), batches, np.cumsum(source_samples), by_source)
 
 
 def exact_counts(shares: Mapping[str, float], total: int) -> dict[str, int]:
@@ -216,8 +165,7 @@ def exact_counts(shares: Mapping[str, float], total: int) -> dict[str, int]:
 def files_to_splits(num_samples: NDArray[np.int64], shares: Sequence[float], keys: KeyStream) -> SplitNumbers:
     """The split of each input file: from large to small, about equal ones in random order, each where most is missing.
 
-    No split has more or fewer samples than its share by more than the largest file has. One that gets no file so takes
-    the smallest of the split that is furthest above its share, where that keeps both as near.
+    No split is off its share by more than the largest file. A split without files gets the smallest of the fullest one.
     """
     total, largest = int(num_samples.sum()), int(num_samples.max(initial=0))
     missing = [share * total for share in shares]
@@ -244,22 +192,16 @@ def files_to_splits(num_samples: NDArray[np.int64], shares: Sequence[float], key
     return splits
 
 
-def split_warnings(
-    batches: Batches, splits: SplitShares | None, counts: Mapping[str, int], num_inputs: int | None
-) -> Iterator[str]:
-    """One line for each split without samples, and one where shares are far from those that were asked for.
-
-    And one where nobody knows which samples are of the same file (`num_inputs` is None), or where their groups are
-    used for nothing.
-    """
+def split_warnings(batches: Batches, splits: SplitShares | None, counts: Mapping[str, int]) -> Iterator[str]:
+    """Groups that are used for nothing, unknown input files, empty splits, and shares far from those asked for."""
     total, groups = batches.total_samples, batches.schema.names.groups
     if groups in batches.schema and (splits is None or splits.by != "group"):
         yield f"array '{groups}' is left out: it only tells splits by group which samples stay together"
     if splits is None or not total:
         return
-    if splits.by == "file" and num_inputs is None:
+    if splits.by == "file" and batches.source_samples is None:
         yield f"splits by file: no {MANIFEST_NAME} tells which input files samples are of: each batch file is one"
-    num_files = len(batches) if num_inputs is None else num_inputs
+    num_files = len(batches if batches.source_samples is None else batches.source_samples)
     reasons = {
         "sample": f"its share of {total:,} samples is less than one",
         "group": "no group came to it; give more groups, or split by sample",

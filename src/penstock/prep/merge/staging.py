@@ -3,7 +3,7 @@
     output_dir/.merging-<name>/   files at their full size, a marker for each task; manifest.json when all is written
     output_dir/                   files are moved here, manifest.json last
 
-The name tells inputs and options apart: a merge of the same goes on with what is there, another one removes it.
+The name follows from inputs and options: a merge of the same goes on with what is there, another one removes it.
 """
 
 import fcntl
@@ -58,7 +58,7 @@ def check_ended(output_dir: Path) -> None:
 
 
 def check_free(output_dir: Path, names: Iterable[str], staging: Path | None = None) -> None:
-    """Refuse to replace what is there while no manifest says that a merge has written it; all is told at once."""
+    """Refuse to replace what is there while no manifest says that a merge has written it."""
     if (output_dir / MANIFEST_NAME).exists() or (staging and (staging / MANIFEST_NAME).exists()):
         return
     found = [name for name in names if (output_dir / name).exists()]

@@ -1,11 +1,8 @@
 """Whether a store is what its manifest says, what the batch files hold, and what was asked for. Nothing is written."""
 
 import json
-import math
-import os
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import ConfigError, DataError
+from penstock.prep.contents import read_samples, store_contents
 from penstock.prep.merge.batches import BatchReader, adding_cure, find_batches
 from penstock.prep.merge.options import MergeOptions
 from penstock.prep.merge.plan import MergePlan, plan_merge
@@ -20,7 +18,7 @@ from penstock.prep.merge.splits import KeyStream
 from penstock.prep.merge.staging import check_ended, check_free, other_options
 from penstock.readers.batch_files import load_batch
 from penstock.readers.store_manifest import MANIFEST_NAME, check_finished, read_store
-from penstock.readers.store_schema import ArraySpec, StoreSchema
+from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.checksums import file_checksum
 from penstock.runtime.progress import ProgressLogger
 
@@ -29,8 +27,7 @@ SAMPLED_ROWS = 256
 _CURE = "penstock merge --restart writes the store anew"
 _MERGE_AGAIN = "penstock merge makes it of these"
 
-RowReader = Callable[[int], NDArray[Any]]
-"""The values of a sample of one array of a split, by its position."""
+Numbers = NDArray[np.int64]
 
 
 def verify(
@@ -49,7 +46,12 @@ def verify(
     store, source = Path(output_dir), Path(intermediate_dir)
     try:
         if not (store / MANIFEST_NAME).exists():
-            _check_merge(store, source, options or MergeOptions(), allow_pickle)
+            # To merge is no advice where a merge would refuse it too.
+            check_finished(source)
+            check_ended(store)
+            planned = replace(options or MergeOptions(), allow_pickle=allow_pickle)
+            with adding_cure(source):
+                check_free(store, plan_merge(find_batches(source, planned), planned).file_names)
         document = read_store(store)
     except (ConfigError, DataError) as error:
         return [str(error)]
@@ -58,23 +60,23 @@ def verify(
         differences.append(f"{store}: was merged with {name} {json.dumps(found)}, not {json.dumps(wanted)}")
     try:
         with adding_cure(source):
-            made_with = MergeOptions.from_document(document["options"])
-            batches, source_samples = find_batches(source, made_with.names, allow_pickle, made_with.types)
-            plan = plan_merge(batches, made_with, source_samples)
+            made_with = MergeOptions.from_document({**document["options"], "allow_pickle": allow_pickle})
+            plan = plan_merge(find_batches(source, made_with), made_with)
     except (ConfigError, DataError) as error:
         return [*differences, str(error)]
-    differences += list(_schema_differences(store, document, plan)) or _other_batches(store, document, plan)
+    schema_differences = []
+    difference = plan.schema.difference(StoreSchema.from_document(document["schema"]))
+    if difference:
+        schema_differences.append(f"{store}: {difference}, as the batch files have it")
+    for split, count in plan.split_counts.items():
+        stored = document["splits"].get(split, 0)
+        if stored != count:
+            schema_differences.append(
+                f"{store}: split {split} has {stored} samples, but the batch files give {count}"
+            )
+    differences += schema_differences or _other_batches(store, document, plan)
     differences += _damaged_batches(plan, source, progress)
-    return differences or list(_row_differences(store, document, plan))
-
-
-def _check_merge(store: Path, source: Path, options: MergeOptions, allow_pickle: bool) -> None:
-    """Where no merge has finished, refuse what a merge would refuse too: to merge is no advice then."""
-    check_finished(source)
-    check_ended(store)
-    with adding_cure(source):
-        batches, source_samples = find_batches(source, options.names, allow_pickle, options.types)
-        check_free(store, plan_merge(batches, options, source_samples).file_names)
+    return differences or list(_row_differences(store, plan))
 
 
 def _file_differences(store: Path, document: dict[str, Any]) -> Iterator[str]:
@@ -88,27 +90,17 @@ def _file_differences(store: Path, document: dict[str, Any]) -> Iterator[str]:
             yield f"{path}: is damaged: its checksum is {crc:08x}, not {item['crc32']:08x}; {_CURE}"
 
 
-def _schema_differences(store: Path, document: dict[str, Any], plan: MergePlan) -> Iterator[str]:
-    difference = plan.schema.difference(StoreSchema.from_document(document["schema"]))
-    if difference:
-        yield f"{store}: {difference}, as the batch files have it"
-    for split, count in plan.split_counts.items():
-        found = document["splits"].get(split, 0)
-        if found != count:
-            yield f"{store}: split {split} has {found} samples, but the batch files give {count}"
-
-
 def _other_batches(store: Path, document: dict[str, Any], plan: MergePlan) -> list[str]:
-    """By what the headers say of all values; the first file that is another is told."""
-    paths, found = plan.batches.paths, plan.batches.content_checksums
+    """By what the headers say of all values; names the first file that is another."""
+    batches, found = plan.batches, plan.batches.content_checksums
     made_of = document.get("batch_checksums")
     if made_of == found or (made_of is None and document["fingerprint"] == plan.fingerprint):
         return []
     if made_of is None or len(made_of) != len(found):
-        return [f"{store}: was made of other batch files than those in {paths[0].parent}; {_MERGE_AGAIN}"]
+        return [f"{store}: was made of other batch files than those in {batches.folder}; {_MERGE_AGAIN}"]
     others = [batch for batch, checksum in enumerate(found) if checksum != made_of[batch]]
     more = f", and {len(others) - 1:,} more are" if len(others) > 1 else ""
-    return [f"{paths[others[0]]}: is another than {store} was made of{more}; {_MERGE_AGAIN}"]
+    return [f"{batches.path(others[0])}: is another than {store} was made of{more}; {_MERGE_AGAIN}"]
 
 
 def _damaged_batches(plan: MergePlan, source: Path, progress: ProgressLogger | None) -> Iterator[str]:
@@ -129,77 +121,55 @@ def _damaged_batches(plan: MergePlan, source: Path, progress: ProgressLogger | N
             progress.advance(num_samples)
 
 
-def _row_differences(store: Path, document: dict[str, Any], plan: MergePlan) -> Iterator[str]:
-    """Compare some samples, value by value; the first wrong one of each array is told."""
-    total, first_rows = plan.batches.total_samples, plan.batches.first_rows
-    rows = np.arange(total)
-    if total > SAMPLED_ROWS:
+def _row_differences(store: Path, plan: MergePlan) -> Iterator[str]:
+    """Compare some samples, value by value; reports the first wrong one of each array."""
+    batches = plan.batches
+    rows = np.arange(batches.total_samples)
+    if len(rows) > SAMPLED_ROWS:
         keys = KeyStream("verify", plan.options.seed).of_rows(0, SAMPLED_ROWS)
-        rows = np.unique(keys % np.uint64(total)).astype(np.int64)
-    batch_of = np.searchsorted(first_rows[:-1], rows, side="right") - 1
-    splits, positions = plan.positions_of(rows)
-    stored = _row_readers(store, document)
-    told: set[str] = set()
+        rows = np.unique(keys % np.uint64(len(rows))).astype(np.int64)
+    batch_of = np.searchsorted(batches.first_rows[:-1], rows, side="right") - 1
+    splits, positions = _positions(plan, rows, batch_of)
+    expected: dict[str, dict[int, tuple[str, dict[str, Any]]]] = {name: {} for name in plan.splitter.names}
     for batch in np.unique(batch_of).tolist():
-        path = plan.batches.paths[batch]
-        is_pickled = bool(plan.batches.is_pickled[batch])
-        arrays = load_batch(path, allow_pickle=is_pickled, mmap=True, schema=plan.batches.schema)
+        path = batches.path(batch)
+        arrays = load_batch(
+            path, allow_pickle=bool(batches.is_pickled[batch]), mmap=True, schema=batches.schema
+        )
         for index in np.flatnonzero(batch_of == batch).tolist():
-            row, position = int(rows[index] - first_rows[batch]), int(positions[index])
+            row = int(rows[index] - batches.first_rows[batch])
+            values = {name: np.array(array[row : row + 1]) for name, array in arrays.items()}
             split = plan.splitter.names[splits[index]]
-            for name, array in arrays.items():
-                read = stored.get((split, name))
-                if name in told or read is None or read(position).tobytes() == array[row : row + 1].tobytes():
-                    continue
-                told.add(name)
-                yield (
-                    f"{store}: array '{name}' of {split} differs at sample {position} from sample {row} of {path.name}"
-                )
+            expected[split][int(positions[index])] = f"sample {row} of {path.name}", values
+    wrong: set[str] = set()
+    for part in store_contents(store).parts:
+        samples = expected[str(part.split)]
+        for position, name, found in read_samples(part.blocks, sorted(samples)):
+            origin, values = samples[position]
+            if name in wrong or found.astype(values[name].dtype).tobytes() == values[name].tobytes():
+                continue
+            wrong.add(name)
+            yield f"{store}: array '{name}' of {part.split} differs at sample {position} from {origin}"
 
 
-def _row_readers(store: Path, document: dict[str, Any]) -> dict[tuple[str, str], RowReader]:
-    """For each split and array of a store."""
-    if document["options"]["target"] not in ("parquet", "ipc"):
-        return {(item["split"], item["name"]): _file_rows(store, item) for item in document["arrays"]}
-    schema = StoreSchema.from_document(document["schema"])
-    readers: dict[tuple[str, str], RowReader] = {}
-    for split in document["splits"]:
-        names = [item["name"] for item in document["files"] if item["name"].startswith(f"{split}/")]
-        readers |= {
-            (split, name): read for name, read in _part_rows([store / name for name in names], schema.arrays)
-        }
-    return readers
-
-
-def _file_rows(store: Path, item: dict[str, Any]) -> RowReader:
-    dtype, width = np.dtype(item["dtype"]), math.prod(item["shape"][1:])
-
-    def read(position: int) -> NDArray[Any]:
-        # Mapping the file would leave some of it in memory for each row.
-        start = item["offset"] + position * width * dtype.itemsize
-        return np.fromfile(os.fspath(store / item["file"]), dtype, width, offset=start)
-
-    return read
-
-
-def _part_rows(paths: Sequence[Path], specs: Sequence[ArraySpec]) -> Iterator[tuple[str, RowReader]]:
-    """Readers of all arrays; they share the group of rows that was looked at last."""
-    from penstock.prep.merge.arrow_parts import group_sizes, read_group
-
-    groups = [(path, group, rows) for path in paths for group, rows in enumerate(group_sizes(path))]
-    firsts = [0, *accumulate(rows for _, _, rows in groups)]
-    loaded: dict[int, Any] = {}
-
-    def reader(spec: ArraySpec) -> RowReader:
-        def read(position: int) -> NDArray[Any]:
-            group = bisect_right(firsts, position) - 1
-            if group not in loaded:
-                loaded.clear()
-                loaded[group] = read_group(*groups[group][:2])
-            row = position - firsts[group]
-            return np.asarray(loaded[group].column(spec.name)[row].as_py(), spec.dtype)
-
-        return read
-
-    for spec in specs:
-        yield spec.name, reader(spec)
+def _positions(plan: MergePlan, rows: Numbers, batch_of: Numbers) -> tuple[Numbers, Numbers]:
+    """The split of each of a few samples, by its number, and its position in that split."""
+    splits, positions = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    for batch in np.unique(batch_of).tolist():
+        numbers = plan.split_numbers(batch)
+        for index in np.flatnonzero(batch_of == batch):
+            row = int(rows[index] - plan.batches.first_rows[batch])
+            splits[index] = numbers[row]
+            before = np.count_nonzero(numbers[:row] == numbers[row])
+            positions[index] = plan.starts[batch, numbers[row]] + before
+    if not plan.options.shuffle:
+        return splits, positions
+    # In random order, the position of a sample is the number of samples of its split with lower keys.
+    keys_of_rows = plan.order_keys.at_rows(rows)
+    positions = np.zeros(len(rows), np.int64)
+    for batch in range(len(plan.batches)):
+        keys, numbers = plan.order_numbers(batch), plan.split_numbers(batch)
+        for split in np.unique(splits):
+            lower = np.sort(keys[numbers == split])
+            positions += np.where(splits == split, np.searchsorted(lower, keys_of_rows), 0)
+    return splits, positions

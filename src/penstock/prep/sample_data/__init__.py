@@ -5,22 +5,3 @@ however rows are cut into files; a raw kind ("game") writes files that are still
 written, the true probabilities are scored against the drawn labels: the best AUC or accuracy any model can reach is
 known, printed, and kept in sample.json.
 """
-
-from penstock.prep.sample_data.blocks import BLOCK_ROWS, KINDS, Block, SampleKind, sample_blocks
-from penstock.prep.sample_data.summary import LabelSummary, SampleSummary, SplitSummary, read_summary
-from penstock.prep.sample_data.write import DEFAULT_SPLITS, FORMATS, write_sample_data
-
-__all__ = [
-    "BLOCK_ROWS",
-    "DEFAULT_SPLITS",
-    "FORMATS",
-    "KINDS",
-    "Block",
-    "LabelSummary",
-    "SampleKind",
-    "SampleSummary",
-    "SplitSummary",
-    "read_summary",
-    "sample_blocks",
-    "write_sample_data",
-]

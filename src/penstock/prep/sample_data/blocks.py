@@ -7,15 +7,13 @@ block of rows can be made without those before it.
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.config.registry import Registry
-from penstock.prep.sample_data.summary import SplitSummary
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -23,13 +21,11 @@ Column: TypeAlias = "pa.Array[Any]"
 
 BLOCK_ROWS = 16_384
 """Rows are drawn in whole blocks of this size, so that row i is the same wherever it is written."""
-_MEAN_LOGIT = -1.6
-_LOGIT_SPREAD = 1.65
-"""Gives an attainable AUC of about 0.83."""
+# An attainable AUC of about 0.83.
+_MEAN_LOGIT, _LOGIT_SPREAD = -1.6, 1.65
 
 
 def generator(seed: int, stream: str, index: int = 0) -> np.random.Generator:
-    """A generator of its own for this stream of draws and this index in it."""
     return np.random.default_rng((seed, zlib.crc32(stream.encode()), index))
 
 
@@ -56,7 +52,6 @@ def hashed_effects(ids: IntArray, key: int) -> FloatArray:
 
 
 def sigmoid(logits: FloatArray) -> FloatArray:
-    """Logits -> probabilities."""
     return 1.0 / (1.0 + np.exp(-logits))
 
 
@@ -108,7 +103,6 @@ class Block:
     """Numeric label -> the mean of the distribution from which each row's label was drawn."""
 
     def slice(self, start: int, stop: int) -> "Block":
-        """Some of the rows, without a copy."""
         return Block(
             rows=self.rows.slice(start, stop - start),
             probabilities={label: values[start:stop] for label, values in self.probabilities.items()},
@@ -123,35 +117,7 @@ class Block:
         return rows
 
 
-class SampleKind(Protocol):
-    """One kind of sample data under one seed."""
-
-    planted: str
-    """What the labels were drawn from, in a sentence or two for the user."""
-
-    def block(self, index: int) -> Block:
-        """The rows from index * BLOCK_ROWS on, always BLOCK_ROWS of them."""
-        ...
-
-
-@runtime_checkable
-class RawKind(Protocol):
-    """Data as they come before preparation: files in a form of their own, not yet rows of columns."""
-
-    planted: str
-    format: str
-    """What the files are, and the only format that there is."""
-    folder: str
-    """Where they go; they are not split before they are prepared."""
-
-    def write(
-        self, directory: Path, num_rows: int, num_files: int | None, on_rows: Callable[[int], None]
-    ) -> SplitSummary:
-        """Write the files to the folder under this directory, and tell what is in them."""
-        ...
-
-
-KINDS: Registry[Callable[[int], SampleKind | RawKind]] = Registry(
+KINDS: Registry[Callable[[int], Any]] = Registry(
     "kind of sample data",
     {
         "clicks": "penstock.prep.sample_data.clicks:Clicks",
@@ -159,27 +125,23 @@ KINDS: Registry[Callable[[int], SampleKind | RawKind]] = Registry(
         "game": "penstock.prep.sample_data.game:Game",
     },
 )
-"""Name -> a function from the seed to the kind."""
+"""Name -> a function from the seed to the kind, which says in `planted` what its labels are drawn from.
+
+`block(index)` gives the rows from index * BLOCK_ROWS on, always BLOCK_ROWS of them. A raw kind has instead
+`write(directory, num_rows, num_files, on_rows)`, which writes files of its `format` to its `folder` and gives their
+SplitSummary: they are not split before they are prepared.
+"""
 
 
-class RowSource:
-    """Gives any range of a kind's rows, one block held at a time; ranges in ascending order are cheapest."""
-
-    def __init__(self, kind: SampleKind) -> None:
-        self._kind = kind
-        self._index, self._block = -1, cast(Block, None)
-
-    def pieces(self, start: int, stop: int) -> Iterator[Block]:
-        """The rows from start up to stop, in pieces of at most one block."""
-        while start < stop:
-            index, first = divmod(start, BLOCK_ROWS)
-            last = min(first + stop - start, BLOCK_ROWS)
-            if index != self._index:
-                self._block, self._index = self._kind.block(index), index
-            yield self._block.slice(first, last)
-            start += last - first
+def sample_blocks(kind: Any, start: int, stop: int) -> Iterator[Block]:
+    """The rows from start up to stop with their true probabilities, in pieces of at most one block, without a file."""
+    return pieces(kind.block, start, stop)
 
 
-def sample_blocks(kind: SampleKind, start: int, stop: int) -> Iterator[Block]:
-    """The rows from start up to stop with their true probabilities, without any file."""
-    return RowSource(kind).pieces(start, stop)
+def pieces(block: Callable[[int], Block], start: int, stop: int) -> Iterator[Block]:
+    """The same by a function from the index of a block, which may cache the last one."""
+    while start < stop:
+        index, first = divmod(start, BLOCK_ROWS)
+        last = min(first + stop - start, BLOCK_ROWS)
+        yield block(index).slice(first, last)
+        start += last - first

@@ -27,8 +27,7 @@ from penstock.prep.sample_data.blocks import (
     zipf_ids,
 )
 
-NUM_USERS = 10_000
-NUM_ITEMS = 5_000
+NUM_USERS, NUM_ITEMS = 10_000, 5_000
 MAX_LENGTH = 32
 """Of histories."""
 CITIES = (
@@ -44,9 +43,7 @@ DEVICES = ("phone", "desktop", "tablet", "tv")
 TAGS = tuple(f"tag_{number:03d}" for number in range(120))
 """Words are most frequent first."""
 
-_TASTE_RANK = 4
-_MAX_INTERESTS = 4
-_MAX_TAGS = 5
+_TASTE_RANK, _MAX_INTERESTS, _MAX_TAGS = 4, 4, 5
 _FAVOURITE_SHARE = 0.5
 """Share of past clicks inside the user's strongest interest; the others follow popularity alone."""
 _MEAN_GAP_SECONDS = 6 * 3600
@@ -133,7 +130,6 @@ class _Rows:
 
     @property
     def hour(self) -> IntArray:
-        """Of the day, 0 to 23."""
         return self.seconds // 3600 % 24
 
 
@@ -190,21 +186,17 @@ class Clicks:
         device = np.searchsorted(_DEVICE_CUMULATIVE_SHARES, rng.random(size), side="right")
         lengths_N = zipf_ids(rng, MAX_LENGTH, size)
         offsets_N1 = np.concatenate(([0], np.cumsum(lengths_N)))
-        past_items_V = self._draw_past_items(rng, np.repeat(self._users.top_interest[user], lengths_N))
+        favourite_V = np.repeat(self._users.top_interest[user], lengths_N)
+        start_V = items.category_start[favourite_V]
+        sizes_V, num_past = items.category_start[favourite_V + 1] - start_V, len(favourite_V)
+        favourites_V = items.by_category[start_V + zipf_ids(rng, sizes_V, num_past)]
+        anything_V = zipf_ids(rng, NUM_ITEMS, num_past)
+        past_items_V = np.where(rng.random(num_past) < _FAVOURITE_SHARE, favourites_V, anything_V)
         gaps_V = (rng.standard_exponential(offsets_N1[-1]) * _MEAN_GAP_SECONDS).astype(np.int64) + 1
         gaps_before_V1 = np.concatenate(([0], np.cumsum(gaps_V)))
         gaps_to_end_V = np.repeat(gaps_before_V1[offsets_N1[1:]], lengths_N) - gaps_before_V1[:-1]
         past_seconds_V = np.repeat(seconds, lengths_N) - gaps_to_end_V
         return _Rows(user, item, demand, days, seconds, device, offsets_N1, past_items_V, past_seconds_V)
-
-    def _draw_past_items(self, rng: np.random.Generator, favourite_V: IntArray) -> IntArray:
-        items, size = self._items, len(favourite_V)
-        start_V = items.category_start[favourite_V]
-        favourites_V = items.by_category[
-            start_V + zipf_ids(rng, items.category_start[favourite_V + 1] - start_V, size)
-        ]
-        anything_V = zipf_ids(rng, NUM_ITEMS, size)
-        return np.where(rng.random(size) < _FAVOURITE_SHARE, favourites_V, anything_V)
 
     def _raw_click_logit(self, rows: _Rows) -> FloatArray:
         users, items = self._users, self._items

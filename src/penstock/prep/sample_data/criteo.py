@@ -26,9 +26,7 @@ CARDINALITIES = (
 
 _SMALL = 1_000
 """Columns with fewer ids carry most of the signal: each id is seen often enough to be learned."""
-_SMALL_COLUMN_SCALE = 0.42
-_LARGE_COLUMN_SCALE = 0.06
-_CROSS_SCALE = 0.35
+_SMALL_COLUMN_SCALE, _LARGE_COLUMN_SCALE, _CROSS_SCALE = 0.42, 0.06, 0.35
 _CROSSED_COLUMNS = ((5, 13), (8, 16), (19, 21), (22, 24))
 """Pairs of small columns (counted from 0) whose ids act together, beyond what each does alone."""
 _MISSING_SHARES = np.array([0.4, 0.0, 0.2, 0.2, 0.03, 0.2, 0.04, 0.0, 0.04, 0.45, 0.04, 0.75, 0.2])
@@ -59,13 +57,9 @@ class Criteo:
         probability = sigmoid(self._calibrated(self._raw_logit(numbers, ids)))
         label = (rng.random(BLOCK_ROWS) < probability).astype(np.int64)
         columns = {"label": column(label)}
-        for place, values in enumerate(numbers, start=1):
-            columns[f"int_{place}"] = column(values, pa.float32())
-        for place, column_ids in enumerate(ids, start=1):
-            columns[f"cat_{place}"] = column(column_ids)
-        return Block(
-            pa.RecordBatch.from_pydict(columns), probabilities={"label": probability}, expectations={}
-        )
+        columns |= {f"int_{number}": column(values, pa.float32()) for number, values in enumerate(numbers, 1)}
+        columns |= {f"cat_{number}": column(values) for number, values in enumerate(ids, 1)}
+        return Block(pa.RecordBatch.from_pydict(columns), {"label": probability}, {})
 
     def _draw_rows(self, rng: np.random.Generator) -> tuple[list[FloatArray], list[IntArray]]:
         numbers = []

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,24 +28,16 @@ HEADS: Mapping[str, int] = {
 """What is chosen at every decision, and among how many."""
 _COSTED_HEADS = ("action_type", "build", "research", "queue")
 """Heads whose choices have to be paid for; those of the others follow from units and view."""
-_NUM_RESOURCES = 12
-_NUM_UNITS = HEADS["unit"]
-_NUM_BUILDINGS = 64
-_NUM_UPGRADES = 55
-_NUM_CELLS = 18 * 18
+_NUM_RESOURCES, _NUM_UNITS, _NUM_BUILDINGS, _NUM_UPGRADES, _NUM_CELLS = 12, HEADS["unit"], 64, 55, 18 * 18
 _MAX_CONTROL = 4
 """A cell of the map is held by the enemy (-4) up to the player (4)."""
 NUM_PAST = 6
 """Action types that are remembered."""
 _MAP_SIDE = HEADS["target_x"]
 _NUM_SEEN = 1 + _NUM_RESOURCES + 2 * (2 * _NUM_UNITS + _NUM_BUILDINGS + _NUM_UPGRADES) + _NUM_CELLS
-"""Features that choices follow from: seconds, resources, both sides, map."""
-NUM_FEATURES = _NUM_SEEN + NUM_PAST * HEADS["action_type"]
-"""893: those, and the past action types, which tell nothing that the others do not."""
+"""815 features that choices follow from: seconds, resources, both sides, map. The other 78 of 893 are past actions."""
 
-_USUAL_DECISIONS = 500
-_NUM_MOODS = 12
-_SECONDS_PER_DECISION = 4
+_USUAL_DECISIONS, _NUM_MOODS, _SECONDS_PER_DECISION = 500, 12, 4
 _MIN_VIEW = 40
 """Cells, of 150, that a player can point at on either axis."""
 _SHARPNESS = 5.0
@@ -71,7 +63,6 @@ class Side:
     upgrades_NG: IntArray
 
     def features(self) -> list[FloatArray]:
-        """Counts by their logarithm, health as a fraction, upgrades as they are."""
         counts = [np.log1p(self.units_NU), self.health_NU / 100.0, np.log1p(self.buildings_NB)]
         return [*counts, self.upgrades_NG.astype(np.float64)]
 
@@ -101,7 +92,6 @@ class States:
     """Left, top, right and bottom of what can be pointed at; right and bottom are outside."""
 
     def seen_features(self) -> npt.NDArray[np.float32]:
-        """All features but the past actions."""
         groups = [
             self.seconds_N[:, None] / 1000.0,
             np.log1p(self.resources_NR),
@@ -196,13 +186,11 @@ class Costs:
         return {head: found[head] for head in HEADS}
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What was chosen at N decisions, among K."""
+class Choice(NamedTuple):
+    """What was chosen at N decisions, among K, and with which probabilities; 0 where it was not legal."""
 
     labels_N: IntArray
     probabilities_NK: FloatArray
-    """With which each could have been chosen; 0 where it was not legal."""
 
 
 class Policy:
@@ -249,12 +237,6 @@ class Decisions:
     legal: Mapping[str, Mask]
     choices: Mapping[str, Choice]
 
-    def features(self) -> npt.NDArray[np.float32]:
-        """All 893, as the extract function of the example gives them; one 1 for each past action type."""
-        is_past: Mask = self.past_NP[:, :, None] == np.arange(HEADS["action_type"])
-        past = is_past.reshape(len(self.past_NP), -1).astype(np.float32)
-        return np.concatenate([self.states.seen_features(), past], axis=1)
-
     def lines(self, num_decisions: int) -> Iterator[bytes]:
         """A line of a replay for each of the first decisions, with what is zero left out."""
         states = self.states
@@ -279,40 +261,6 @@ class Decisions:
 
 def _line(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
-
-
-class Players:
-    """Everyone who plays under one seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._world = World(seed)
-        self._costs = Costs(seed, self._world.resource_levels)
-        unseen = [
-            self._draw_states("game.calibration", game, game % _UNSEEN_CHUNKS).seen_features()
-            for game in range(_UNSEEN_GAMES)
-        ]
-        self._policy = Policy(seed, self._world, np.concatenate(unseen))
-
-    def decisions(self, game: int) -> Iterator[Decisions]:
-        """Those of a game without end, in chunks: decision t depends on seed, game and t alone."""
-        before_P = np.full(NUM_PAST, -1)
-        for chunk in range(2**32):
-            states = self._draw_states("game.states", game, chunk)
-            legal = self._costs.legal(states)
-            rng = generator(self._seed, f"game.choices.{game}", chunk)
-            choices = self._policy.choose(rng, states.seen_features(), legal)
-            actions = np.concatenate([before_P[::-1], choices["action_type"].labels_N])
-            past_NP = np.lib.stride_tricks.sliding_window_view(actions[:-1], NUM_PAST)[:, ::-1]
-            yield Decisions(states, past_NP, legal, choices)
-            before_P = actions[: -NUM_PAST - 1 : -1]
-
-    def _draw_states(self, stream: str, game: int, chunk: int) -> States:
-        """Games 0 and 1 are the two sides of match 0, and so on: they share some of what lasts."""
-        match = generator(self._seed, f"{stream}.match", game // 2)
-        player = generator(self._seed, f"{stream}.player", game)
-        lasting_M = match.normal(0.0, 0.5, _NUM_MOODS) + player.normal(0.0, 0.5, _NUM_MOODS)
-        return self._world.draw(generator(self._seed, f"{stream}.{game}", chunk), chunk * _CHUNK, lasting_M)
 
 
 def game_lengths(seed: int, num_decisions: int, num_games: int | None) -> list[int]:
@@ -344,12 +292,37 @@ class Game:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._players = Players(seed)
+        self._world = World(seed)
+        self._costs = Costs(seed, self._world.resource_levels)
+        unseen = [
+            self._draw_states("game.calibration", game, game % _UNSEEN_CHUNKS).seen_features()
+            for game in range(_UNSEEN_GAMES)
+        ]
+        self._policy = Policy(seed, self._world, np.concatenate(unseen))
+
+    def decisions(self, game: int) -> Iterator[Decisions]:
+        """Those of a game without end, in chunks: decision t depends on seed, game and t alone."""
+        before_P = np.full(NUM_PAST, -1)
+        for chunk in range(2**32):
+            states = self._draw_states("game.states", game, chunk)
+            legal = self._costs.legal(states)
+            rng = generator(self._seed, f"game.choices.{game}", chunk)
+            choices = self._policy.choose(rng, states.seen_features(), legal)
+            actions = np.concatenate([before_P[::-1], choices["action_type"].labels_N])
+            past_NP = np.lib.stride_tricks.sliding_window_view(actions[:-1], NUM_PAST)[:, ::-1]
+            yield Decisions(states, past_NP, legal, choices)
+            before_P = actions[: -NUM_PAST - 1 : -1]
+
+    def _draw_states(self, stream: str, game: int, chunk: int) -> States:
+        """Games 0 and 1 are the two sides of match 0, and so on: they share some of what lasts."""
+        match = generator(self._seed, f"{stream}.match", game // 2)
+        player = generator(self._seed, f"{stream}.player", game)
+        lasting_M = match.normal(0.0, 0.5, _NUM_MOODS) + player.normal(0.0, 0.5, _NUM_MOODS)
+        return self._world.draw(generator(self._seed, f"{stream}.{game}", chunk), chunk * _CHUNK, lasting_M)
 
     def write(
         self, directory: Path, num_rows: int, num_files: int | None, on_rows: Callable[[int], None]
     ) -> SplitSummary:
-        """Files with `num_rows` decisions together."""
         accuracies = {head: AttainableAccuracy(width) for head, width in HEADS.items()}
         (directory / self.folder).mkdir()
         names = []
@@ -359,7 +332,7 @@ class Game:
             with (directory / names[-1]).open("wb") as file:
                 file.write(_line(header))
                 num_left = num_decisions
-                for decisions in self._players.decisions(game):
+                for decisions in self.decisions(game):
                     num_taken = min(num_left, _CHUNK)
                     file.writelines(decisions.lines(num_taken))
                     for head, choice in decisions.choices.items():

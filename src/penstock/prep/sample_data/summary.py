@@ -35,10 +35,9 @@ class LabelSummary:
             return f"most frequent choice {self.mean:.4f}, attainable accuracy {self.attainable_accuracy:.4f}"
         if self.attainable_rmse is not None:
             return f"mean {self.mean:.2f}, attainable RMSE {self.attainable_rmse:.2f}"
-        auc = (
-            "unknown (all labels are equal)" if self.attainable_auc is None else f"{self.attainable_auc:.4f}"
-        )
-        return f"base rate {self.mean:.4f}, attainable AUC {auc}"
+        auc = self.attainable_auc
+        shown = "unknown (all labels are equal)" if auc is None else f"{auc:.4f}"
+        return f"base rate {self.mean:.4f}, attainable AUC {shown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,6 @@ class SplitSummary:
 
 @dataclass(frozen=True, slots=True)
 class SampleSummary:
-    """Everything one needs to know about written sample data."""
-
     kind: str
     format: str
     seed: int
@@ -77,7 +74,6 @@ class SampleSummary:
 
 
 def read_summary(directory: Path) -> SampleSummary:
-    """The summary of sample data written before."""
 
     def labels(content: Mapping[str, Mapping[str, Any]]) -> dict[str, LabelSummary]:
         return {name: LabelSummary(**values) for name, values in content.items()}
@@ -106,19 +102,16 @@ class AttainableAuc:
     """
 
     def __init__(self) -> None:
-        self._counts = np.zeros((2, _NUM_BINS), dtype=np.int64)
+        self.sums = np.zeros((2, _NUM_BINS), dtype=np.int64)
 
     def update(self, probabilities: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]) -> None:
         bins = np.minimum((probabilities * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
         for label in (0, 1):
-            self._counts[label] += np.bincount(bins[labels == label], minlength=_NUM_BINS)
-
-    def merge(self, other: "AttainableAuc") -> None:
-        self._counts += other._counts
+            self.sums[label] += np.bincount(bins[labels == label], minlength=_NUM_BINS)
 
     def summarize(self) -> LabelSummary:
-        negatives, positives = self._counts
-        rate = float(positives.sum() / max(self._counts.sum(), 1))
+        negatives, positives = self.sums
+        rate = float(positives.sum() / max(self.sums.sum(), 1))
         num_pairs = int(negatives.sum()) * int(positives.sum())
         if num_pairs == 0:
             return LabelSummary(rate)
@@ -131,23 +124,16 @@ class AttainableError:
     """Root mean squared error of the true means against the drawn values: the smallest a model can have."""
 
     def __init__(self) -> None:
-        self._num_rows, self._sum_values, self._sum_squared_errors = 0, 0.0, 0.0
+        self.sums = np.zeros(3)
 
     def update(self, expectations: npt.NDArray[np.float64], values: npt.NDArray[Any]) -> None:
         exact = values.astype(np.float64)
-        self._num_rows += len(exact)
-        self._sum_values += float(exact.sum())
-        self._sum_squared_errors += float(np.square(exact - expectations).sum())
-
-    def merge(self, other: "AttainableError") -> None:
-        self._num_rows += other._num_rows
-        self._sum_values += other._sum_values
-        self._sum_squared_errors += other._sum_squared_errors
+        self.sums += [len(exact), exact.sum(), np.square(exact - expectations).sum()]
 
     def summarize(self) -> LabelSummary:
-        num_rows = max(self._num_rows, 1)
-        rmse = float((self._sum_squared_errors / num_rows) ** 0.5)
-        return LabelSummary(self._sum_values / num_rows, attainable_rmse=rmse)
+        num_rows, sum_values, sum_squared_errors = self.sums.tolist()
+        num_rows = max(num_rows, 1)
+        return LabelSummary(sum_values / num_rows, attainable_rmse=(sum_squared_errors / num_rows) ** 0.5)
 
 
 class AttainableAccuracy:

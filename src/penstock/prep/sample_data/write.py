@@ -5,9 +5,10 @@ absent, and nothing but older sample data is replaced.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import pairwise
+from functools import lru_cache
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,23 +17,22 @@ import pyarrow.parquet as pq
 
 from penstock.config.errors import ConfigError
 from penstock.config.registry import Registry
-from penstock.prep.sample_data.blocks import KINDS, Block, Column, RawKind, RowSource
+from penstock.prep.sample_data.blocks import KINDS, Block, Column, pieces
 from penstock.prep.sample_data.summary import (
     SUMMARY_NAME,
     AttainableAuc,
     AttainableError,
+    LabelSummary,
     SampleSummary,
     SplitSummary,
 )
-from penstock.runtime.durable import whole_folder
+from penstock.runtime.durable import check_replaceable, whole_folder
 
 DEFAULT_SPLITS: Mapping[str, float] = {"train": 0.9, "test": 0.1}
-_LATER_FORMATS = ("tfrecord",)
-_USUAL_FILES = 4
-_USUAL_ROW_GROUP_ROWS = 65_536
+_USUAL_FILES, _USUAL_ROW_GROUP_ROWS = 4, 65_536
 _MULTI_VALUE_SEPARATOR = "\x1d"
+# They hardly ever repeat a value: differences are stored instead of a dictionary.
 _INCREASING_COLUMNS = ("event_time", "click_time_seq")
-"""Columns that hardly ever repeat a value: differences are stored instead of a dictionary."""
 _Scores = dict[str, Any]
 """Label -> AttainableAuc or AttainableError."""
 
@@ -56,21 +56,19 @@ def write_sample_data(
     Row i depends on kind and seed alone: not on the number of rows, files or row groups. `num_files` is per split, 4
     unless given; files are Parquet with row groups of 65,536 rows, train and test 9 to 1, unless told otherwise.
     `with_truth` adds the true probabilities as columns; `overwrite` replaces older sample data and nothing else;
-    `on_rows` hears after every row group how many rows it had.
+    `on_rows` is called after every row group with its number of rows.
 
-    A raw kind ("game") has a format of its own and is not split; `on_rows` then hears after every file.
+    A raw kind ("game") has a format of its own and is not split; `on_rows` is then called after every file.
     """
     counts = {"num_rows": num_rows, "num_files": num_files, "row_group_rows": row_group_rows, "seed": seed}
     for name, count in counts.items():
-        least = 0 if name == "seed" else 1
-        if count is not None and count < least:
-            raise ConfigError(f"{name} is {count}; it must be at least {least}")
-    if format in _LATER_FORMATS:
-        raise ConfigError(f"format '{format}' is not available yet; use one of {', '.join(FORMATS)}")
+        min_count = 0 if name == "seed" else 1
+        if count is not None and count < min_count:
+            raise ConfigError(f"{name} is {count}; it must be at least {min_count}")
     write_file = FORMATS.get(format or "parquet")
     sample = KINDS.get(kind)(seed)
-    _check_free(out, overwrite)
-    if isinstance(sample, RawKind):
+    check_replaceable(out, "sample data", SUMMARY_NAME, overwrite)
+    if hasattr(sample, "write"):
         unused = {
             "format": format,
             "row_group_rows": row_group_rows,
@@ -84,51 +82,50 @@ def write_sample_data(
                 )
         with whole_folder(out) as directory:
             written = sample.write(directory, num_rows, num_files, on_rows)
-            parts = {sample.folder: written}
             summary = SampleSummary(
-                kind, sample.format, seed, written.rows, sample.planted, written.labels, parts
+                *(kind, sample.format, seed, written.rows, sample.planted, written.labels),
+                {sample.folder: written},
             )
             summary.save(directory)
         return summary
     format = format or "parquet"
     ranges = split_rows(num_rows, DEFAULT_SPLITS if splits is None else splits)
-    source, group_rows = RowSource(sample), row_group_rows or _USUAL_ROW_GROUP_ROWS
+    # Files and row groups end within blocks: the rest of a block is not made again.
+    block, group_rows = lru_cache(maxsize=1)(sample.block), row_group_rows or _USUAL_ROW_GROUP_ROWS
     total: _Scores = {}
-    parts = {}
+    scores: _Scores = {}
+
+    def row_groups(first: int, end: int) -> Iterator[pa.Table]:
+        for start in range(first, end, group_rows):
+            batches = []
+            for piece in pieces(block, start, min(start + group_rows, end)):
+                _score(scores, piece)
+                batches.append(piece.with_truth() if with_truth else piece.rows)
+            table = pa.Table.from_batches(batches)
+            yield table
+            on_rows(table.num_rows)
+
+    def summaries(scores: _Scores) -> dict[str, LabelSummary]:
+        return {label: score.summarize() for label, score in scores.items()}
+
+    splits_written = {}
     with whole_folder(out) as directory:
         for split, (start, stop) in ranges.items():
-            scores: _Scores = {}
+            scores.clear()
             names = []
             (directory / split).mkdir()
-            for number, part in enumerate(
-                cut_evenly(start, stop, min(num_files or _USUAL_FILES, stop - start))
-            ):
+            ends = cut_evenly(start, stop, min(num_files or _USUAL_FILES, stop - start))
+            for number, (first, end) in enumerate(ends):
                 names.append(f"{split}/part-{number:05d}.{format}")
-                groups = _row_groups(source, part, group_rows, scores, with_truth, on_rows)
-                write_file(directory / names[-1], groups)
-            _merge(total, scores)
-            parts[split] = SplitSummary(tuple(names), stop - start, _summaries(scores))
-        summary = SampleSummary(kind, format, seed, num_rows, sample.planted, _summaries(total), parts)
+                write_file(directory / names[-1], row_groups(first, end))
+            for label, score in scores.items():
+                total.setdefault(label, type(score)()).sums += score.sums
+            splits_written[split] = SplitSummary(tuple(names), stop - start, summaries(scores))
+        summary = SampleSummary(
+            kind, format, seed, num_rows, sample.planted, summaries(total), splits_written
+        )
         summary.save(directory)
     return summary
-
-
-def _row_groups(
-    source: RowSource,
-    part: tuple[int, int],
-    group_rows: int,
-    scores: _Scores,
-    with_truth: bool,
-    on_rows: Callable[[int], None],
-) -> Iterator[pa.Table]:
-    for start in range(*part, group_rows):
-        batches = []
-        for piece in source.pieces(start, min(start + group_rows, part[1])):
-            _score(scores, piece)
-            batches.append(piece.with_truth() if with_truth else piece.rows)
-        table = pa.Table.from_batches(batches)
-        yield table
-        on_rows(table.num_rows)
 
 
 def _score(scores: _Scores, block: Block) -> None:
@@ -136,15 +133,6 @@ def _score(scores: _Scores, block: Block) -> None:
         scores.setdefault(label, AttainableAuc()).update(probabilities, block.rows.column(label).to_numpy())
     for label, expectations in block.expectations.items():
         scores.setdefault(label, AttainableError()).update(expectations, block.rows.column(label).to_numpy())
-
-
-def _merge(total: _Scores, scores: _Scores) -> None:
-    for label, score in scores.items():
-        total.setdefault(label, type(score)()).merge(score)
-
-
-def _summaries(scores: _Scores) -> dict[str, Any]:
-    return {label: score.summarize() for label, score in scores.items()}
 
 
 def cut_evenly(start: int, stop: int, num_parts: int) -> list[tuple[int, int]]:
@@ -181,75 +169,49 @@ def split_rows(num_rows: int, splits: Mapping[str, float]) -> dict[str, tuple[in
     return ranges
 
 
-def _check_free(out: Path, overwrite: bool) -> None:
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out}: is a file; sample data needs a directory")
-    if out.exists() and any(out.iterdir()):
-        if not overwrite:
-            raise ConfigError(
-                f"{out}: is not empty; choose another directory, or replace sample data with --overwrite"
-            )
-        if not (out / SUMMARY_NAME).exists():
-            raise ConfigError(
-                f"{out}: has no {SUMMARY_NAME}, so it is not sample data and is not overwritten"
-            )
-
-
-class WriteFile(Protocol):
-    """Writes one file from tables, each of which is a row group where the format has such a thing."""
-
-    def __call__(self, path: Path, tables: Iterable[pa.Table]) -> None: ...
-
-
-FORMATS: Registry[WriteFile] = Registry("format of sample data")
-"""Name (also the extension of the files) -> the function that writes one."""
+FORMATS: Registry[Callable[[Path, Iterable[pa.Table]], None]] = Registry("format of sample data")
+"""Name, also the extension -> writes one file from tables, each a row group where the format has such a thing."""
 
 
 @FORMATS.register("parquet")
 def write_parquet(path: Path, tables: Iterable[pa.Table]) -> None:
     """One row group per table. Words are dictionary-encoded here, but read back as plain strings."""
-    writer: pq.ParquetWriter | None = None
-    try:
-        for table in tables:
-            if writer is None:
-                schema = table.schema
-                increasing = {
-                    f"{name}.list.element" if pa.types.is_list(schema.field(name).type) else name
-                    for name in _INCREASING_COLUMNS
-                    if name in schema.names
-                }
-                repeating = [name for name in schema.names if name not in _INCREASING_COLUMNS]
-                writer = pq.ParquetWriter(
-                    path,
-                    schema,
-                    compression="zstd",
-                    compression_level=1,
-                    use_dictionary=cast(Any, repeating),  # the stubs know only bool
-                    column_encoding=dict.fromkeys(increasing, "DELTA_BINARY_PACKED") or None,
-                    store_schema=False,
-                )
+    tables = iter(tables)
+    first = next(tables)
+    schema = first.schema
+    increasing = {
+        f"{name}.list.element" if pa.types.is_list(schema.field(name).type) else name
+        for name in _INCREASING_COLUMNS
+        if name in schema.names
+    }
+    repeating = [name for name in schema.names if name not in _INCREASING_COLUMNS]
+    with pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=cast(Any, repeating),  # the stubs know only bool
+        column_encoding=dict.fromkeys(increasing, "DELTA_BINARY_PACKED") or None,
+        store_schema=False,
+    ) as writer:
+        for table in chain((first,), tables):
             writer.write_table(table, row_group_size=table.num_rows)
-    finally:
-        if writer is not None:
-            writer.close()
 
 
 @FORMATS.register("csv")
 def write_csv(path: Path, tables: Iterable[pa.Table]) -> None:
     """One header line; lists and maps become strings, nulls become empty."""
-    writer: pyarrow.csv.CSVWriter | None = None
-    try:
-        for table in tables:
-            flat = pa.table({name: _as_text(name, table.column(name)) for name in table.column_names})
-            if writer is None:
-                writer = pyarrow.csv.CSVWriter(path, flat.schema)
-            writer.write_table(flat)
-    finally:
-        if writer is not None:
-            writer.close()
+    flat = (
+        pa.table({name: _as_strings(name, table.column(name)) for name in table.column_names})
+        for table in tables
+    )
+    first = next(flat)
+    with pyarrow.csv.CSVWriter(path, first.schema) as writer:
+        for table in chain((first,), flat):
+            writer.write_table(table)
 
 
-def _as_text(name: str, column: "pa.ChunkedArray[Any]") -> "pa.ChunkedArray[Any]":
+def _as_strings(name: str, column: "pa.ChunkedArray[Any]") -> "pa.ChunkedArray[Any]":
     if pa.types.is_dictionary(column.type):
         return column.cast(pa.string())
     if pa.types.is_map(column.type):
