@@ -8,14 +8,14 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.prep import contents as contents_module
-from penstock.prep.contents import ArrayContents, contents_of, read_samples
+from penstock.prep.contents import contents_of, read_samples
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
 from penstock.readers.store_manifest import InputRecord, Manifest
 from penstock.readers.store_schema import ArrayNames, sample_schema
 from tests.prep.merge.inputs import concatenated, load_split, write_batches
-from tests.readers.batch_files.samples import assert_same, game_arrays
+from tests.readers.batch_files.samples import assert_same
 
 SPLITS = SplitShares(0.5, 0.5, 0)
 STORES = {
@@ -35,19 +35,6 @@ def values_of(part, first=0):
     return {
         array.name: np.concatenate(chunks[array.name]).reshape(-1, *array.shape[1:]) for array in part.arrays
     }
-
-
-def test_a_batch_file(tmp_path):
-    arrays = game_arrays(5)
-    save_batch(tmp_path / "batch_0000.batch", arrays)
-
-    found = contents_of(tmp_path / "batch_0000.batch")
-
-    assert (found.kind, found.facts["samples"]) == ("batch file (native)", 5)
-    assert found.heads == found.masked_heads == ("action_type", "target")
-    assert found.parts[0].arrays[0] == ArrayContents("strategic_features", np.dtype("float32"), (5, 6))
-    assert found.parts[0].arrays[0].num_bytes == 5 * 6 * 4
-    assert_same(values_of(found.parts[0]), arrays)
 
 
 @pytest.mark.parametrize(("layout", "compression"), [("native", "zstd"), ("npz", "none"), ("npz", "zlib")])
@@ -157,17 +144,6 @@ def test_files_that_a_manifest_lists_must_be_there_and_whole(tmp_path):
         DataError, match=r"X_train\.npy: is missing, but manifest\.json lists it; run penstock"
     ):
         contents_of(tmp_path / "store")
-
-
-def test_what_a_block_holds_at_most(tmp_path):
-    arrays = {"x": np.zeros((1000, 2000)), "y": np.arange(1000)}
-    plain, packed = (
-        (save_batch(tmp_path / name, arrays, compression=name), contents_of(tmp_path / name))[1].parts[0]
-        for name in ("none", "zstd")
-    )
-
-    assert plain.blocks[0].held_bytes == contents_module._CHUNK_BYTES
-    assert arrays["x"].nbytes < packed.blocks[0].held_bytes < arrays["x"].nbytes + 100_000
 
 
 def test_a_damaged_parquet_file_is_one_line(tmp_path):

@@ -1,13 +1,10 @@
 """Features in arrays of their own."""
 
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.prep.extract import split_features
@@ -20,21 +17,6 @@ from tests.prep.raw import prepared_arrays, section, write_games
 
 def declared(**groups: Any) -> SampleSchema:
     return SampleSchema(features_name="seen", feature_groups=groups)
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 5))
-def test_no_feature_is_lost_or_moved(widths: list[int], num_others: int):
-    groups = declared(**{f"g{index}": width for index, width in enumerate(widths)})
-    features = np.arange(2 * (sum(widths) + num_others)).reshape(2, -1)
-
-    arrays = split_features({"seen": features}, "seen", groups, "x", axis=1)
-    sample = split_features({"features": features[1].tolist()}, "features", groups, "x", axis=0)
-
-    names = [f"seen_g{index}" for index in range(len(widths))]
-    rest = ["seen"] if num_others else []
-    assert {*arrays} == {*names, *rest}
-    assert np.array_equal(np.concatenate([arrays[name] for name in (*names, *rest)], axis=1), features)
-    assert [*chain(*(sample[name] for name in names), sample.get("features", []))] == features[1].tolist()
 
 
 def test_groups_of_columns_need_columns():

@@ -171,21 +171,6 @@ def test_a_batch_that_no_process_can_hold_is_refused_with_the_size_that_fits():
         narrow.check(of_batches(500, parallel=False), False)
 
 
-def test_where_no_sample_fits_the_limits_for_all_and_for_one_are_told_together():
-    narrow = WorkerLimits(
-        cores=12, limit_bytes=238 * MIB, process_bytes=140 * MIB, batch_bytes=500 * 80 * MIB
-    )
-
-    with pytest.raises(BudgetExceeded) as error:
-        narrow.check(of_batches(500, parallel=True), False)
-
-    assert str(error.value).endswith(
-        "leaves 50MiB for it; raise memory.limit to 120204MiB, or to 444MiB and set batch_size to 1"
-    )
-    replace(narrow, limit_bytes=120204 * MIB).check(of_batches(500, parallel=True), False)
-    replace(narrow, limit_bytes=444 * MIB, batch_bytes=80 * MIB).check(of_batches(1, parallel=True), False)
-
-
 def test_a_limit_below_the_program_is_told_with_one_that_does_for_all_of_it():
     with pytest.raises(BudgetExceeded) as error:
         room(limit_bytes=80 * MIB).check(of_batches(500), True)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.prep.extract import Extraction
-from penstock.prep.schema import feature_dtype, feature_types, found_in
+from penstock.prep.schema import feature_types, found_in
 from penstock.prep.sections import Preprocessing, SampleSchema
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
@@ -17,13 +17,11 @@ LABELS: list[Any] = []
 
 
 def samples(path: str) -> Iterator[Any]:
-    """Dicts, one after the other."""
     for label in LABELS:
         yield {"features": [1.0], "labels": {"a": label, "b": 1}}
 
 
 def arrays(path: str) -> Iterator[Any]:
-    """All at once."""
     yield {
         "features": np.ones((len(LABELS), 1)),
         "labels": {"a": np.array(LABELS), "b": np.ones(len(LABELS), int)},
@@ -31,7 +29,6 @@ def arrays(path: str) -> Iterator[Any]:
 
 
 def batches(path: str) -> Iterator[Any]:
-    """The same as columns."""
     ones = np.ones(len(LABELS))
     yield pa.record_batch({"x": ones, "labels_a": np.array(LABELS), "labels_b": ones.astype(int)})
 
@@ -60,19 +57,6 @@ def test_labels_have_the_declared_type_or_the_one_that_the_first_sample_needs(fo
 
 def preprocessing(**keys: Any) -> Preprocessing:
     return Preprocessing.model_validate(keys)
-
-
-@pytest.mark.parametrize(
-    ("keys", "dtype"),
-    [
-        ({}, "float32"),
-        ({"use_float32": False}, "float64"),
-        ({"dtype": "float16"}, "float16"),
-        ({"use_float32": False, "dtype": "float16"}, "float16"),
-    ],
-)
-def test_the_type_of_features(keys: dict[str, Any], dtype: str):
-    assert feature_dtype(preprocessing(**keys)) == dtype
 
 
 def test_groups_of_features_have_types_of_their_own():

@@ -29,22 +29,6 @@ def write_numbered(folder, sizes, **how):
         first += size
 
 
-def numbers_of(folder, split="train"):
-    found = np.load(folder / f"labels_{split}.npz")["number"]
-    assert (np.load(folder / f"X_{split}.npy") == found[:, None]).all()
-    return found.tolist()
-
-
-def test_all_samples_come_once_in_another_order(tmp_path):
-    write_numbered(tmp_path / "in", [300, 500, 0, 200], compression="zstd")
-
-    merge(tmp_path / "in", tmp_path / "out", options=MergeOptions(shuffle=True))
-
-    found = numbers_of(tmp_path / "out")
-    assert sorted(found) == list(range(1000))
-    assert abs(np.corrcoef(found, range(1000))[0, 1]) < 0.1
-
-
 def test_too_little_memory_is_said_before_anything_is_written(tmp_path):
     write_numbered(tmp_path / "in", [4000])
     options = MergeOptions(shuffle=True, memory_bytes=MIB, workers=400)

@@ -138,19 +138,15 @@ def test_samples_in_another_order_are_found(merged):
 def test_where_there_is_no_whole_store(merged):
     out, source = merged / "out", merged / "in"
     (out / "manifest.json").write_text("{")
-    assert verify(out, source) == [
-        (
-            f"{out / 'manifest.json'}: is damaged or no penstock store; remove it and the files of the store "
-            "beside it, and merge again, or choose another output_dir"
-        )
-    ]
+    [damaged] = verify(out, source)
+    assert damaged.startswith(
+        f"{out / 'manifest.json'}: is damaged or no penstock store; remove it and the files"
+    )
     (out / "manifest.json").unlink()
-    assert verify(out, source) == [
-        (
-            f"{out}: X_train.npy and 2 more are there without a manifest.json, and so no merge replaces them; "
-            "remove or move them, or choose another output_dir"
-        )
-    ]
+    [without] = verify(out, source)
+    assert without.startswith(
+        f"{out}: X_train.npy and 2 more are there without a manifest.json, and so no merge"
+    )
     assert verify(merged, source) == [
         f"{merged / 'manifest.json'}: there is none: no merge has finished here; run penstock merge"
     ]
