@@ -304,7 +304,6 @@ def first_text(
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is one, or stands for one that is missing."""
     try:
         if isinstance(value, str):
             return value in _MISSING or pa.scalar(value).cast(pa.float64()).is_valid

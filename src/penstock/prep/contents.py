@@ -47,8 +47,6 @@ Interval = tuple[int, int]
 
 
 class Block(Protocol):
-    """Samples that are reached at once."""
-
     @property
     def num_rows(self) -> int: ...
 
@@ -64,8 +62,6 @@ class Block(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArrayContents:
-    """One array, as headers describe it."""
-
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -91,14 +87,11 @@ class Part:
 
     @property
     def row_bytes(self) -> int:
-        """Of one sample in all arrays."""
         return -(-sum(array.num_bytes for array in self.arrays) // max(1, self.num_rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Everything that is known of a path before a value is read."""
-
     kind: str
     facts: Mapping[str, Any]
     """Ready for JSON."""
@@ -318,7 +311,6 @@ def _batch_file(path: Path) -> Contents:
 
 
 def _batch_folder(folder: Path) -> Contents:
-    """All batch files of a folder, which must agree."""
     with _unpickling_nothing():
         batches, manifest = read_folder(folder)
     facts: dict[str, int] = {"samples": batches.total_samples, "batch_files": len(batches)}
@@ -348,7 +340,6 @@ def _unpickling_nothing() -> Iterator[None]:
 
 
 def store_contents(folder: Path) -> Contents:
-    """A store whose files have the sizes that its manifest lists."""
     document = read_store(folder)
     for item in document["files"]:
         path = folder / item["name"]

@@ -62,8 +62,6 @@ Item = Sample | Arrays
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """How raw files become samples; the same in every process."""
-
     function: str | None
     """The user's, as "package.module:function"; None: columns as they are."""
     declared: SampleSchema
@@ -95,7 +93,6 @@ class Extraction:
         return None
 
     def items(self, file: DataFile) -> Iterator[Item]:
-        """What a file gives, in order, with groups where they are wanted."""
         number = 0
         for given in self._given(file):
             for item in self._understood(given, file.path, number):

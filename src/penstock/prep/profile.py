@@ -234,15 +234,12 @@ def _are_numbers(texts: Any) -> bool:
 class DataProfile:
     columns: tuple[ColumnFacts, ...]
     num_rows: int
-    """Of the data."""
     num_seen: int
     """Of these, looked at."""
     row_bytes: float
-    """Of a row in memory."""
     num_places: int
     """From how many places of the data rows were taken."""
     first_rows: pa.RecordBatch | None
-    """Some rows of the beginning."""
 
     @property
     def is_whole(self) -> bool:

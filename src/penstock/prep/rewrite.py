@@ -38,7 +38,6 @@ SUMMARY_NAME = "_rewrite.json"
 """Readers of folders leave out names that begin with an underscore."""
 COMPRESSIONS = ("zstd", "snappy", "none")
 _MIN_SIZE_BYTES = 64 * KIB
-"""Of row groups and files."""
 _GROUP_COPIES = 3
 """A row group that waits, the last piece beyond it, and its columns as they are encoded."""
 _BUCKET_COPIES = 2.5

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from penstock.prep.sample_data.blocks import BLOCK_ROWS, KINDS, sample_blocks
+from penstock.prep.sample_data.blocks import BLOCK_ROWS, KINDS, pieces
 from penstock.prep.sample_data.clicks import MAX_LENGTH
 from penstock.prep.sample_data.criteo import Criteo
 from penstock.prep.sample_data.summary import read_summary
@@ -58,7 +58,7 @@ def test_attainable_auc_is_the_auc_of_the_true_probabilities(kind, tmp_path):
 
 @every_kind
 def test_labels_are_drawn_with_the_true_probabilities(kind):
-    blocks = list(sample_blocks(KINDS.get(kind)(0), 0, 5 * BLOCK_ROWS))
+    blocks = list(pieces(KINDS.get(kind)(0).block, 0, 5 * BLOCK_ROWS))
 
     for label in EVERY_KIND[kind]:
         truth = np.concatenate([block.probabilities[label] for block in blocks])

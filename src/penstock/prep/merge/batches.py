@@ -82,7 +82,6 @@ class Batches:
 
     @cached_property
     def row_bytes(self) -> tuple[int, ...]:
-        """Of a sample, for each array."""
         return tuple(spec.row_bytes for spec in self.schema.arrays)
 
     @cached_property
@@ -124,7 +123,6 @@ def adding_cure(intermediate_dir: Path) -> Iterator[None]:
 
 
 def find_batches(intermediate_dir: Path, options: MergeOptions | None = None) -> Batches:
-    """The batch files of a finished folder."""
     check_finished(intermediate_dir)
     return read_folder(intermediate_dir, options)[0]
 

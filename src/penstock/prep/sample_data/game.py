@@ -81,8 +81,6 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """What is seen at N decisions in a row."""
-
     seconds_N: IntArray
     resources_NR: IntArray
     own: Side
