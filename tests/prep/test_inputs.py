@@ -17,10 +17,10 @@ from penstock.prep.inputs import (
 )
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions
-from penstock.prep.prepare import prepare, preview
+from penstock.prep.prepare import prepare
 from penstock.prep.sections import Preprocessing
 from penstock.readers.files import DataFile
-from tests.prep.raw import content, section, write_games
+from tests.prep.raw import section, write_games
 from tests.privileges import without_privileges
 from tests.readers.object_store import ObjectStore
 
@@ -242,16 +242,3 @@ def test_files_of_others_are_not_written_over(name: str, keys: dict[str, Any], i
             check_store_folder(to("store", **keys))
     else:
         check_store_folder(to("store", **keys))
-
-
-def test_it_is_told_before_anything_is_written_and_only_where_a_merge_follows(desk: Path):
-    write_games(desk / "raw", [3])
-    inner = section(desk, output_dir=str(desk / "batches" / "store"))
-    before = content(desk)
-
-    for attempt in (lambda: prepare(inner, merges=True), lambda: preview(inner)):
-        with pytest.raises(ConfigError, match=r"^preprocessing\.output_dir: .* the intermediate_dir; choose"):
-            attempt()
-
-    assert [name for name in content(desk) if "pycache" not in name] == [*before]
-    assert prepare(inner).num_samples == 3

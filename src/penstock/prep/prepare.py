@@ -104,10 +104,7 @@ def preview(
     limit_bytes: int | None = None,
     ends_when_exceeded: bool = False,
 ) -> Preview:
-    """All that a preparation does before its first task; nothing is written.
-
-    `ends_when_exceeded`: one that takes more than `limit_bytes` would be ended.
-    """
+    """All that a preparation does before its first task; nothing is written."""
     preparation = _Preparation(section, reading, limit_bytes)
     folder = preparation.folder
     with redirect_stdout(sys.stderr):
@@ -248,10 +245,7 @@ class WorkerLimits:
     batch_bytes: int
 
     def pool_size(self, wanted: int | None, num_tasks: int) -> PoolSize:
-        """Where memory is ample, all workers start at once; else a few, and more when it is known what they take.
-
-        `wanted` is what the run file says, None for as many as there are cores less 2; at least one.
-        """
+        """Where memory is ample, all workers start at once; else a few, and more when it is known what they take."""
         count = max(1, self.cores - _CORES_LEFT) if wanted is None else wanted
         count = min(count, max(1, num_tasks))
         worker_bytes = self.process_bytes + _BATCH_COPIES * self.batch_bytes

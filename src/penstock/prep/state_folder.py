@@ -179,10 +179,7 @@ class StateFolder:
         return plan
 
     def done(self, task: Task, skips: bool) -> TaskRecord | None:
-        """The record of a task that need not be done again; its inputs must be those that were read.
-
-        One of which nothing is there may be corrected: then its task is done again.
-        """
+        """The record of a task that need not be done again; an input that was left out may have been corrected."""
         record = TaskRecord.load(self.path, task.number)
         if record is None or (record.left_out and not skips) or not record.is_whole(self.path):
             return None

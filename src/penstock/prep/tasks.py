@@ -124,10 +124,7 @@ class TaskContext:
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """How far a task is from its beginning, sent with every batch file and once a second.
-
-    After a file was left out it begins again.
-    """
+    """How far a task is, sent with every batch file and once a second; after a file was left out it begins again."""
 
     task: int
     num_files: int

@@ -111,10 +111,7 @@ class Watch(Supervisor[Task]):
         return self.retried(task, end.how, advice_after(end))
 
     def retried(self, task: Task, ending: str, advice: str) -> Task:
-        """The task of a worker that died: once more, since memory may have been short for a moment.
-
-        A file at which two have died is to blame: it is left out, or ends the preparation.
-        """
+        """Memory may have been short for a moment: once more. A file at which two workers died is to blame."""
         file = self._files[task.number]
         text = f"{file}: a worker process {ending} at this file"
         self.write("worker_ended", task=task.number, file=file, reason=ending)

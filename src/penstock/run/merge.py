@@ -46,10 +46,7 @@ _MAX_LINES = 20
 def measured(
     section: Preprocessing, memory: MemorySection, is_logged: bool = True
 ) -> Iterator[MemoryMonitor | None]:
-    """Measure memory, and log the peaks also after an error, which they may explain; None: the run file says not to.
-
-    The log is that of the preparation that made the batch files; a folder that others made is left as it is.
-    """
+    """The preparation's log gets the peaks also after an error; None: the run file says not to measure."""
     if not is_measured(section, memory):
         yield None
         return
@@ -141,10 +138,7 @@ def _check_output(key: str, output_dir: str, intermediate_dir: Path, input_path:
 def _check_prepared_with(
     section: Preprocessing, intermediate_dir: Path, compares_group_key: bool = True
 ) -> None:
-    """Refuse batch files that penstock prep made of other samples, groups or names than the section sets.
-
-    How they are stored does not matter, nor are files refused that others made.
-    """
+    """Refuse batch files that penstock prep made of other samples, groups or names than the section sets."""
     if not (intermediate_dir / MANIFEST_NAME).exists():
         return
     expected: dict[str, Any] = {

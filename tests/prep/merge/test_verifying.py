@@ -93,16 +93,6 @@ def test_a_flipped_bit_in_any_batch_file_is_found(tmp_path, layout, compression)
     )  # the header of a small member is not read alone
 
 
-def test_options_that_are_not_those_of_the_store_are_named(merged):
-    out, source = merged / "out", merged / "in"
-
-    assert verify(out, source, options=MergeOptions(seed=1, shuffle=True, workers=2)) == []
-    assert verify(out, source, options=MergeOptions(seed=2)) == [
-        f"{out}: was merged with shuffle true, not false",
-        f"{out}: was merged with seed 1, not 2",
-    ]
-
-
 def test_other_batch_files_more_samples_and_other_types_are_found(merged):
     write_batches(merged / "others", SIZES[::-1])
     assert verify(merged / "out", merged / "others") == [

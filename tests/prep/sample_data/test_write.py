@@ -41,19 +41,6 @@ def test_csv_holds_the_same_rows_as_text(tmp_path):
     )
 
 
-def test_the_description_says_what_is_attainable(tmp_path):
-    summary = write_sample_data("criteo", 1_000, tmp_path / "out")
-
-    auc = summary.splits["test"].labels["label"].attainable_auc
-    assert summary.describe().splitlines()[:5] == [
-        "1,000 rows of 'criteo' (seed 0, parquet)",
-        "  train: 900 rows in 4 files",
-        f"    label: {summary.splits['train'].labels['label'].describe()}",
-        "  test: 100 rows in 4 files",
-        f"    label: base rate {summary.splits['test'].labels['label'].mean:.4f}, attainable AUC {auc:.4f}",
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -40,10 +40,7 @@ LAYOUT_VERSION = 2
 
 
 class KeyStream:
-    """A random number for every sample, from its position in the data alone: those of SplitMix64.
-
-    Any process can compute the numbers of any samples, and no two samples have the same.
-    """
+    """A random number for every sample, by SplitMix64 from its position alone: any process can compute it."""
 
     def __init__(self, purpose: str, seed: int) -> None:
         digest = hashlib.blake2b(f"{purpose}:{seed}".encode(), digest_size=8).digest()
@@ -66,10 +63,7 @@ class KeyStream:
         return keys
 
     def bound(self, num_rows: int, rank: int) -> int:
-        """The number that exactly `rank` of the samples are below.
-
-        Numbers are counted by their highest digit; only those with the digit in which the rank falls are sorted.
-        """
+        """The number that exactly `rank` samples are below; only those with the same highest digit are sorted."""
         if rank >= num_rows:
             return 1 << _KEY_BITS
         shift = np.uint64(_KEY_BITS - _DIGIT_BITS)
