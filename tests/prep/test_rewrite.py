@@ -34,24 +34,17 @@ def write_input(folder: Path, rows_per_file: Sequence[int], row_group_size: int 
     folder.mkdir(exist_ok=True)
     start = 0
     for index, num_rows in enumerate(rows_per_file):
-        table = table_of(start, start + num_rows)
-        pq.write_table(table, folder / f"part-{index}.parquet", row_group_size=row_group_size)
-        start += num_rows
-    return folder
-
-
-def table_of(start: int, stop: int) -> pa.Table:
-    numbers = range(start, stop)
-    return pa.table(
-        {
+        numbers = range(start, start + num_rows)
+        texts = [None if number % 7 == 0 else f"text {number % 5}" for number in numbers]
+        columns = {
             "number": pa.array(numbers, pa.int64()),
-            "text": pa.array(
-                [None if number % 7 == 0 else f"text {number % 5}" for number in numbers], pa.string()
-            ),
+            "text": pa.array(texts, pa.string()),
             "list": pa.array([[number] * (number % 3) for number in numbers], pa.list_(pa.int64())),
             "map": pa.array([[("k", number)] for number in numbers], pa.map_(pa.string(), pa.int64())),
         }
-    )
+        pq.write_table(pa.table(columns), folder / f"part-{index}.parquet", row_group_size=row_group_size)
+        start += num_rows
+    return folder
 
 
 def scan_of(path: Path):
