@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -46,20 +46,6 @@ Interval = tuple[int, int]
 """Samples of a block: the first, and the one after the last."""
 
 
-class Block(Protocol):
-    @property
-    def num_rows(self) -> int: ...
-
-    @property
-    def held_bytes(self) -> int:
-        """The maximum that is held while values are read."""
-        ...
-
-    def chunks(self, intervals: Sequence[Interval]) -> Iterator[tuple[str, Values]]:
-        """Values of all arrays in some samples, each with the name of its array; what must be decoded is so once."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ArrayContents:
     name: str
@@ -79,7 +65,7 @@ class Part:
 
     split: str | None
     arrays: tuple[ArrayContents, ...]
-    blocks: Sequence[Block]
+    blocks: Sequence["Block"]
 
     @property
     def num_rows(self) -> int:
@@ -159,7 +145,7 @@ def _arrays_of(schema: StoreSchema, num_rows: int) -> tuple[ArrayContents, ...]:
     )
 
 
-def read_samples(blocks: Sequence[Block], rows: Sequence[int]) -> Iterator[tuple[int, str, Values]]:
+def read_samples(blocks: Sequence["Block"], rows: Sequence[int]) -> Iterator[tuple[int, str, Values]]:
     """The values of some samples, whose numbers are sorted, array by array; every block is read once."""
     first, start = 0, 0
     for block in blocks:
@@ -275,6 +261,13 @@ class _PartGroup:
                 column: Any = table.column(spec.name).slice(first, end - first).combine_chunks()
                 flat = column if spec.width is None else column.flatten()
                 yield spec.name, flat.to_numpy(zero_copy_only=False)
+
+
+Block: TypeAlias = _FileRows | _BatchBlock | _PartGroup
+"""Samples that are reached at once; `held_bytes` is the maximum that is held while their values are read.
+
+`chunks` gives the values of all arrays in some samples, each with the name of its array, decoded once.
+"""
 
 
 @contextmanager
