@@ -9,6 +9,5 @@ from tests.prep.raw import write_module
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which `rawgame` is known."""
     write_module(tmp_path, monkeypatch)
     return tmp_path

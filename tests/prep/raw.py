@@ -26,7 +26,6 @@ RAISED = {"exit": SystemExit(3), "close": GeneratorExit(), "interrupt": Keyboard
           "raise": RuntimeError("one\\ntwo")}
 
 def samples(path):
-    """One dict for each line."""
     TOUCHED.append(path)
     with open(path) as lines:
         for line in lines:
@@ -100,7 +99,6 @@ def outlive(other):
         time.sleep(0.01)
 
 def arrays(path):
-    """All lines at once."""
     table = np.loadtxt(path, ndmin=2)
     labels = table[:, 0].astype(int)
     masks = np.eye(4, dtype=np.int8)[labels % 4]
@@ -153,7 +151,6 @@ def enter_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_games(folder: Path, lengths: Mapping[int, int] | list[int]) -> list[Path]:
-    """Files of so many decisions each, all different."""
     folder.mkdir(exist_ok=True)
     paths = []
     for game, length in enumerate(lengths):
@@ -164,7 +161,6 @@ def write_games(folder: Path, lengths: Mapping[int, int] | list[int]) -> list[Pa
 
 
 def section(folder: Path, **keys: Any) -> Preprocessing:
-    """What to prepare, with everything in one folder."""
     document = {
         "input_path": str(folder / "raw"),
         "extract": "rawgame:samples",
@@ -177,7 +173,6 @@ def section(folder: Path, **keys: Any) -> Preprocessing:
 
 
 def prepared_arrays(folder: Path) -> dict[str, np.ndarray]:
-    """All batch files that the manifest lists, joined."""
     manifest = Manifest.read(folder)
     loaded = [load_batch(folder / batch.name) for batch in manifest.batches]
     return {
@@ -195,5 +190,4 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
-    """The lines of the log."""
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]

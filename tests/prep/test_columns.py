@@ -1,6 +1,5 @@
 """Columns of files as arrays, without a function of the user: which they are, their numbers, and what is refused."""
 
-import datetime
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +42,6 @@ def prepared(folder: Path, *files: Any, **keys: Any) -> PrepSummary:
 
 
 def batch_contents(folder: Path) -> Iterator[bytes]:
-    """The bytes of the batch files, in order."""
     return (found for name, found in content(folder).items() if name.startswith("batch_"))
 
 
@@ -115,16 +113,6 @@ def test_a_file_with_nothing_but_a_header_gives_no_samples_wherever_it_stands(tm
     assert (summary.num_samples, summary.empty) == (3, [f"{tmp_path}/raw/0.csv", f"{tmp_path}/raw/2.csv"])
 
 
-GROUPED = {"by": "group", "group_key": "match"}
-
-
-def test_groups_of_csv_files_are_the_strings_that_are_written_there(tmp_path: Path):
-    prepared(tmp_path, "price,match\n0.5,007\n1.5,7\n", "price,match\n2.5,007\n3.5,x\n", splits=GROUPED)
-
-    first, second, third, last = prepared_arrays(tmp_path / "batches")["groups"].tolist()
-    assert (first, len({first, second, last})) == (third, 3)
-
-
 @pytest.mark.parametrize("schema", [{}, {"feature_columns": ["gold", "wood"]}])
 def test_a_column_that_is_empty_in_a_whole_file_is_filled(tmp_path: Path, schema: dict):
     empty = "gold,wood\n1,NA\n3,\n"
@@ -166,20 +154,10 @@ REFUSED = {
         {"feature_columns": ["age"]},
         f"1.parquet: column 'labels_sell', of head 'sell', {NOT_FIRST} heads in preprocessing.schema.label_columns",
     ),
-    "a further mask": (
-        [ROWS, LISTS],
-        {"label_columns": {"buy": "labels_buy"}},
-        f"1.parquet: column 'masks_buy', of head 'buy', {NOT_FIRST} heads in preprocessing.schema.mask_columns",
-    ),
     "a feature that is not there": (
         [ROWS],
         {"feature_columns": ["prize"]},
         "0.parquet: has no column 'prize', which preprocessing.schema.feature_columns names or the first file has",
-    ),
-    "a label that is not there": (
-        [ROWS],
-        {"labels": {"buys": "int16"}},
-        "0.parquet: has no column 'buys', which preprocessing.schema.label_columns names or the first file has",
     ),
     "no feature": (
         [{"labels_buy": [1]}],
@@ -196,23 +174,10 @@ REFUSED = {
         {"feature_groups": {"one": ["age"], "two": ["age", "price"]}},
         "0.parquet: column 'age' is in two groups of preprocessing.schema.feature_groups, 'one' and 'two'",
     ),
-    "a group with a label": (
-        [ROWS],
-        {"feature_groups": {"one": ["labels_buy"]}},
-        (
-            "0.parquet: column 'labels_buy' is a feature and a label or mask; leave it out of preprocessing.schema."
-            "feature_groups"
-        ),
-    ),
     "a word": (
         [large_file("abc")],
         {},
         f"0.csv: row 15000: column 'wood': value 'abc' is no number; {FEATURE_CURE}",
-    ),
-    "a word after missing values": (
-        ["gold,wood\n1,7\n2,\n3,NA\n4,abc\n"],
-        {"fill_value": 0},
-        f"0.csv: row 3: column 'wood': value 'abc' is no number; {FEATURE_CURE}",
     ),
     "a word among labels": (
         ["gold,labels_move\n1,7\n2,\n3,left\n"],
@@ -224,16 +189,6 @@ REFUSED = {
         ["gold,labels_move\n1,\n2,\n"],
         {"fill_value": 0},
         "0.csv: row 0: column 'labels_move': is null; correct it, or leave the row out with a function",
-    ),
-    "a date": (
-        [{"gold": [1.0, 2.0], "wood": [None, datetime.date(2026, 11, 16)]}],
-        {},
-        f"0.parquet: row 1: column 'wood': value '2026-11-16' is no number; {FEATURE_CURE}",
-    ),
-    "a list of strings": (
-        [{"gold": [1.0, 2.0], "wood": [["left"], []]}],
-        {},
-        f"0.parquet: row 0: column 'wood': value \"['left']\" is no number; {FEATURE_CURE}",
     ),
     "a long string": (
         [{"gold": [1.0, 2.0], "wood": ["7", "x" * 50]}],
@@ -254,11 +209,6 @@ def test_what_cannot_be_used(tmp_path: Path, files: list, schema: dict[str, Any]
         prepared(tmp_path, *files, schema=schema)
 
     assert str(error.value).startswith(f"{tmp_path}/raw/{problem}")
-
-
-def test_a_row_without_a_group_is_told(tmp_path: Path):
-    with pytest.raises(DataError, match=r"0\.csv: sample 1: 'match' is missing; a group is told by"):
-        prepared(tmp_path, "price,match\n0.5,007\n1.5,\n", splits=GROUPED)
 
 
 def roles(columns: dict[str, Any], group_key: str | None = None, **declared: Any) -> Any:

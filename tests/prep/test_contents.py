@@ -8,46 +8,25 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.prep import contents as contents_module
-from penstock.prep.contents import ArrayContents, contents_of, read_samples
+from penstock.prep.contents import contents_of, read_samples
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.prep.merge.options import MergeOptions
 from penstock.readers.batch_files import save_batch
 from penstock.readers.store_manifest import InputRecord, Manifest
 from penstock.readers.store_schema import ArrayNames, sample_schema
-from tests.prep.merge.inputs import concatenated, load_split, write_batches
-from tests.readers.batch_files.samples import assert_same, game_arrays
-
-SPLITS = SplitShares(0.5, 0.5, 0)
-STORES = {
-    "npy": MergeOptions(SPLITS),
-    "parquet": MergeOptions(SPLITS, target="parquet", compression="zstd"),
-    "ipc": MergeOptions(SPLITS, target="ipc", compression="lz4"),
-    "hdf5": MergeOptions(SPLITS, target="hdf5"),
-}
+from tests.prep.merge.inputs import concatenated, write_batches
+from tests.readers.batch_files.samples import assert_same
 
 
-def values_of(part, first=0):
-    """All values of a part but the first samples of each block, joined, in the shape of its arrays."""
+def values_of(part):
+    """All values of a part, joined, in the shape of its arrays."""
     chunks = {array.name: [] for array in part.arrays}
     for block in part.blocks:
-        for name, values in block.chunks([(first, max(first, block.num_rows))]):
+        for name, values in block.chunks([(0, block.num_rows)]):
             chunks[name].append(values.reshape(-1))
     return {
         array.name: np.concatenate(chunks[array.name]).reshape(-1, *array.shape[1:]) for array in part.arrays
     }
-
-
-def test_a_batch_file(tmp_path):
-    arrays = game_arrays(5)
-    save_batch(tmp_path / "batch_0000.batch", arrays)
-
-    found = contents_of(tmp_path / "batch_0000.batch")
-
-    assert (found.kind, found.facts["samples"]) == ("batch file (native)", 5)
-    assert found.heads == found.masked_heads == ("action_type", "target")
-    assert found.parts[0].arrays[0] == ArrayContents("strategic_features", np.dtype("float32"), (5, 6))
-    assert found.parts[0].arrays[0].num_bytes == 5 * 6 * 4
-    assert_same(values_of(found.parts[0]), arrays)
 
 
 @pytest.mark.parametrize(("layout", "compression"), [("native", "zstd"), ("npz", "none"), ("npz", "zlib")])
@@ -58,23 +37,6 @@ def test_a_folder_of_batch_files_is_one(tmp_path, layout, compression):
 
     assert (found.kind, found.facts["samples"], found.facts["batch_files"]) == ("batch files", 28, 6)
     assert_same(values_of(found.parts[0]), expected)
-
-
-@pytest.mark.parametrize("options", STORES.values(), ids=STORES.keys())
-def test_a_store_in_every_form(tmp_path, options):
-    if options.target == "hdf5":
-        pytest.importorskip("h5py")
-    write_batches(tmp_path / "batches")
-    merge(tmp_path / "batches", tmp_path / "store", options=options)
-
-    found = contents_of(tmp_path / "store")
-
-    assert (found.kind, found.heads) == (f"store ({options.target})", ("action_type", "target"))
-    assert (found.facts["samples"], found.facts["splits"]) == (28, {"train": 14, "val": 14})
-    assert [(part.split, part.num_rows) for part in found.parts] == [("train", 14), ("val", 14)]
-    labels = load_split(tmp_path / "store", "val")["labels_target"]
-    np.testing.assert_array_equal(values_of(found.parts[1])["labels_target"], labels)
-    np.testing.assert_array_equal(values_of(found.parts[1], first=3)["labels_target"], labels[3:])
 
 
 def test_large_arrays_are_read_by_chunks(tmp_path, monkeypatch):
@@ -157,17 +119,6 @@ def test_files_that_a_manifest_lists_must_be_there_and_whole(tmp_path):
         DataError, match=r"X_train\.npy: is missing, but manifest\.json lists it; run penstock"
     ):
         contents_of(tmp_path / "store")
-
-
-def test_what_a_block_holds_at_most(tmp_path):
-    arrays = {"x": np.zeros((1000, 2000)), "y": np.arange(1000)}
-    plain, packed = (
-        (save_batch(tmp_path / name, arrays, compression=name), contents_of(tmp_path / name))[1].parts[0]
-        for name in ("none", "zstd")
-    )
-
-    assert plain.blocks[0].held_bytes == contents_module._CHUNK_BYTES
-    assert arrays["x"].nbytes < packed.blocks[0].held_bytes < arrays["x"].nbytes + 100_000
 
 
 def test_a_damaged_parquet_file_is_one_line(tmp_path):

@@ -7,14 +7,13 @@ import pytest
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError, PenstockError
 from penstock.prep.prepare import prepare
 from penstock.prep.tasks import FileFailed
+from penstock.readers.store_manifest import Manifest
 from penstock.runtime.worker_process import WorkerError
-from tests.prep.raw import prepared_arrays, section, write_games
+from tests.prep.raw import events, prepared_arrays, section, write_games
 
 WAYS = {
     "raise 0 0 0": "sample 9: 'rawgame:samples' failed: RuntimeError: one two",
     "exit 0 0 0": "sample 9: 'rawgame:samples' failed: SystemExit: 3",
-    "close 0 0 0": "sample 9: 'rawgame:samples' failed: GeneratorExit",
-    "1 2": "sample 9: features: has 1 values, not 3",
     "40000 2 2 2": "sample 9: labels: head 'action': 40000 does not fit int16 (-32768 to 32767); declare another "
     "type in preprocessing.schema.labels",
 }
@@ -50,6 +49,8 @@ def test_one_line_tells_and_nothing_of_the_file_is_there(desk: Path, parallel: b
     summary = prepare(section(desk, parallel=parallel, num_workers=1, on_error="skip"))
 
     assert summary.left_out == {str(bad): f"{bad}: {reason}"}
+    assert [entry.num_samples for entry in Manifest.read(desk / "batches").inputs] == [6, 0, 5]
+    assert [event["file"] for event in events(desk / "batches") if event["event"] == "left_out"] == [str(bad)]
     assert prepared_arrays(desk / "batches")["strategic_features"][:, 0].tolist() == [0.0] * 6 + [2.0] * 5
 
 

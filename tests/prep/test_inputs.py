@@ -1,13 +1,27 @@
-"""Raw files: which, in which order, and whether they are still the same."""
+"""Raw files: which, in which order, and whether they are still the same; and the folders that may be written to."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.prep.inputs import is_same_input, list_inputs, mark_input
+from penstock.prep.inputs import (
+    OUTPUT_DIR,
+    check_output_folder,
+    check_store_folder,
+    is_same_input,
+    list_inputs,
+    mark_input,
+)
+from penstock.prep.merge.merging import merge
+from penstock.prep.merge.options import MergeOptions
+from penstock.prep.prepare import prepare
+from penstock.prep.sections import Preprocessing
 from penstock.readers.files import DataFile
+from tests.prep.raw import section, write_games
+from tests.privileges import without_privileges
 from tests.readers.object_store import ObjectStore
 
 
@@ -104,3 +118,127 @@ def test_folders_in_a_folder_are_told(tmp_path: Path, caplog: pytest.LogCaptureF
 
     told = f"{tmp_path}: 2 folders in it are not read, first {tmp_path}/more; a folder with raw files is named by"
     assert caplog.messages == [f"{told} itself"] * 2
+
+
+@pytest.fixture
+def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with data/raw/game_0.txt, data/more/a.json and data/b.txt, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("data/raw/game_0.txt", "data/more/a.json", "data/b.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("0 1 2 3\n")
+    return tmp_path
+
+
+LOOKED_FOR = "is where preprocessing.input_path {} looks for raw files"
+
+
+@pytest.mark.parametrize(
+    ("input_path", "folder", "problem"),
+    [
+        ("data/raw", "data", "holds the raw file data/raw/game_0.txt; choose a folder apart from raw files"),
+        ("data/raw", "data/raw/x/y", "lies in data/raw, the folder of the raw files; choose one outside"),
+        ("data/*", "data/processed", LOOKED_FOR.format("data/*")),
+        ("data/**/*.json*", "data/a/b", LOOKED_FOR.format("data/**/*.json*")),
+    ],
+)
+def test_what_would_be_read_as_raw_data(raw: Path, input_path: str, folder: str, problem: str):
+    del raw
+
+    with pytest.raises(ConfigError) as error:
+        check_output_folder(OUTPUT_DIR, folder, input_path, list_inputs(input_path, of_any_kind=True))
+
+    assert str(error.value).startswith(f"preprocessing.output_dir: {folder} {problem}")
+
+
+@pytest.mark.parametrize(
+    "input_path", ["data/raw", "data/*.txt", "data/*/*.txt", "data/**/*.txt", "data/b.txt"]
+)
+def test_folders_apart(raw: Path, input_path: str):
+    del raw
+
+    check_output_folder(OUTPUT_DIR, "data/processed", input_path, list_inputs(input_path, of_any_kind=True))
+
+
+@pytest.mark.parametrize("target", ["npy", "parquet", "ipc", "hdf5"])
+def test_every_file_of_a_store_would_be_found_by_its_name(desk: Path, target: str):
+    write_games(desk / "raw", [3])
+    prepared = section(desk, target=target)
+    prepare(prepared)
+    merge(prepared.intermediate_dir, prepared.output_dir, options=MergeOptions(target=target))
+
+    for path in Path(prepared.output_dir).rglob("*.*"):
+        if path.is_file():
+            with pytest.raises(ConfigError, match="looks for raw files"):
+                check_output_folder(
+                    OUTPUT_DIR, prepared.output_dir, f"{desk}/**/{path.name[:5]}*{path.suffix}", []
+                )
+
+
+def test_a_folder_of_somebody_else(raw: Path):
+    raw.chmod(0o755)
+    (raw / "data").chmod(0o555)
+
+    message = "data may not be written to by this user; choose another folder"
+    with without_privileges(), pytest.raises(ConfigError, match=message):
+        check_output_folder(OUTPUT_DIR, "data/store", "", [])
+
+
+SPLITS = {"train": 0.5, "val": 0.5, "test": 0}
+
+
+def to(output_dir: str, **keys: Any) -> Preprocessing:
+    """What to prepare, with batch files in the folder `batches`."""
+    folders = {"intermediate_dir": "batches", "output_dir": output_dir}
+    return Preprocessing.model_validate(
+        {"input_path": "raw", "extract": "rawgame:samples", **folders, **keys}
+    )
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("in_folder")
+@pytest.mark.parametrize(
+    ("folders", "problem"),
+    [
+        (to("batches/"), "output_dir: batches/ is also intermediate_dir; choose another folder"),
+        (
+            to("batches/store"),
+            "output_dir: batches/store lies in batches, the intermediate_dir; choose one outside of it",
+        ),
+        (to("."), "intermediate_dir: batches lies in ., the output_dir; choose one outside of it"),
+    ],
+)
+def test_batch_files_and_store_are_apart(folders: Preprocessing, problem: str):
+    with pytest.raises(ConfigError) as error:
+        check_store_folder(folders)
+
+    assert str(error.value) == f"preprocessing.{problem}"
+
+
+@pytest.mark.usefixtures("in_folder")
+@pytest.mark.parametrize(
+    ("name", "keys", "is_in_the_way"),
+    [
+        ("labels_train.npz", {}, True),
+        ("X_val.npy", {"splits": SPLITS}, True),
+        ("X_units_train.npy", {"schema": {"feature_groups": {"units": 3}}}, True),
+        ("train.h5", {"target": "hdf5"}, True),
+        ("train", {"target": "parquet"}, True),
+        ("X_val.npy", {}, False),
+        ("notes.txt", {}, False),
+        (".merging-1/manifest.json", {}, False),
+    ],
+)
+def test_files_of_others_are_not_written_over(name: str, keys: dict[str, Any], is_in_the_way: bool):
+    Path("store", name).parent.mkdir(parents=True)
+    Path("store", name).write_bytes(b"")
+
+    if is_in_the_way:
+        with pytest.raises(ConfigError, match=rf"^preprocessing\.output_dir: store: {name} is there without"):
+            check_store_folder(to("store", **keys))
+    else:
+        check_store_folder(to("store", **keys))

@@ -1,7 +1,9 @@
-"""Tasks in worker processes: how many, in how much memory, and what becomes of those that die or hang."""
+"""Tasks in worker processes and on Ray: how many, in how much memory, and what becomes of those that die or hang."""
 
 import os
 import signal
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,14 +12,16 @@ from typing import Any
 import psutil
 import pytest
 
-from penstock.config.errors import BudgetExceeded
+from penstock.config.errors import BudgetExceeded, ConfigError
 from penstock.config.sizes import GIB, MIB
 from penstock.prep import prepare as preparing
 from penstock.prep.prepare import WorkerLimits, prepare
 from penstock.prep.sections import Preprocessing
+from penstock.prep.tasks import FileFailed
 from penstock.prep.watch import WatchOptions
 from penstock.runtime.interrupts import Stopped, StopRequest
 from penstock.runtime.memory import MemoryMonitor, tree_bytes
+from penstock.runtime.worker_process import WorkerError
 from penstock.runtime.workers import PoolSize, WorkerPool
 from tests.prep.raw import content, events, prepared_arrays, section, write_games
 
@@ -171,21 +175,6 @@ def test_a_batch_that_no_process_can_hold_is_refused_with_the_size_that_fits():
         narrow.check(of_batches(500, parallel=False), False)
 
 
-def test_where_no_sample_fits_the_limits_for_all_and_for_one_are_told_together():
-    narrow = WorkerLimits(
-        cores=12, limit_bytes=238 * MIB, process_bytes=140 * MIB, batch_bytes=500 * 80 * MIB
-    )
-
-    with pytest.raises(BudgetExceeded) as error:
-        narrow.check(of_batches(500, parallel=True), False)
-
-    assert str(error.value).endswith(
-        "leaves 50MiB for it; raise memory.limit to 120204MiB, or to 444MiB and set batch_size to 1"
-    )
-    replace(narrow, limit_bytes=120204 * MIB).check(of_batches(500, parallel=True), False)
-    replace(narrow, limit_bytes=444 * MIB, batch_bytes=80 * MIB).check(of_batches(1, parallel=True), False)
-
-
 def test_a_limit_below_the_program_is_told_with_one_that_does_for_all_of_it():
     with pytest.raises(BudgetExceeded) as error:
         room(limit_bytes=80 * MIB).check(of_batches(500), True)
@@ -194,3 +183,61 @@ def test_a_limit_below_the_program_is_told_with_one_that_does_for_all_of_it():
         "memory.limit: is 80MiB, but the program alone takes 100MiB; raise it to 170MiB"
     )
     room(limit_bytes=170 * MIB).check(of_batches(500), True)
+
+
+def test_without_the_library_one_line_says_what_to_install(desk: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    write_games(desk / "raw", [2])
+
+    with pytest.raises(ConfigError) as error:
+        prepare(section(desk, parallel=True, executor="ray"))
+
+    assert str(error.value) == (
+        "preprocessing.executor: ray needs the library: pip install 'penstock[ray]'; or set executor: local"
+    )
+
+
+@pytest.fixture
+def ray(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A cluster of two cores; its workers find the module as a user's would."""
+    library = pytest.importorskip("ray")
+    monkeypatch.setenv("PYTHONPATH", str(desk), prepend=":")
+    library.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False)
+    yield library
+    library.shutdown()
+
+
+@pytest.mark.slow
+def test_the_bytes_of_ray_are_those_of_one_process(desk: Path, ray: Any):
+    del ray
+    games = write_games(desk / "raw", [3, 9, 0, 5, 4])
+    prepare(section(desk))
+
+    summary = prepare(section(desk, parallel=True, executor="ray", intermediate_dir=str(desk / "others")))
+
+    assert (summary.num_workers, summary.num_samples) == (2, 21)
+    assert content(desk / "others") == content(desk / "batches")
+    games[1].write_text("0 1 2 what\n")
+    ray_again = section(desk, parallel=True, executor="ray", intermediate_dir=str(desk / "failing"))
+    with pytest.raises(FileFailed, match=r"game_1\.txt: sample 0: 'rawgame:samples' failed: ValueError"):
+        prepare(ray_again)
+    skipping = section(
+        desk, parallel=True, executor="ray", intermediate_dir=str(desk / "failing"), on_error="skip"
+    )
+    assert [*prepare(skipping).left_out] == [str(games[1])]
+
+
+@pytest.mark.slow
+def test_a_killed_task_is_done_once_more_and_then_reported(desk: Path, ray: Any):
+    del ray
+    games = write_games(desk / "raw", [3, 1])
+    games[1].write_text("die-once 1 2 3\n")
+    on_ray = section(desk, parallel=True, executor="ray")
+
+    assert prepare(on_ray).num_samples == 4
+    games[1].write_text("die 1 2 3\n")
+    reason = r"game_1\.txt: a worker process ended on Ray with WorkerCrashedError at this file for the second time; "
+    with pytest.raises(WorkerError, match=reason):
+        prepare(on_ray, restart=True)
+    skipping = prepare(section(desk, parallel=True, executor="ray", on_error="skip"))
+    assert (skipping.num_samples, [*skipping.left_out]) == (3, [str(games[1])])

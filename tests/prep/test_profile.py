@@ -1,7 +1,5 @@
 """What is known of columns and of data sets, and which rows are looked at for it."""
 
-from datetime import datetime
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -73,21 +71,10 @@ def test_what_values_say(found, expected):
     assert {name: known[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("strings", [["1", "-2", "3.5"], ["1e3"], [".5", "+7"]])
-def test_strings_that_are_numbers(strings):
-    assert facts(strings).is_number_text
-
-
-@pytest.mark.parametrize("strings", [["02134"], ["1", ""], ["1", "x"], [None], ["1;2"], ["nan"]])
-def test_strings_that_must_stay_strings(strings):
-    assert not facts(strings, type=pa.string()).is_number_text
-
-
-def test_moments():
-    first, second = datetime(2024, 1, 1), datetime(2024, 1, 2)
-    found = facts([first, second])
-
-    assert (found.min_value, found.max_value, found.order.is_ascending) == (first, second, True)
+def test_strings_that_are_numbers():
+    assert all(facts(strings).is_number_text for strings in (["1", "-2", "3.5"], ["1e3"], [".5", "+7"]))
+    for strings in (["02134"], ["1", ""], ["1", "x"], [None], ["1;2"], ["nan"]):
+        assert not facts(strings, type=pa.string()).is_number_text, strings
 
 
 @pytest.mark.parametrize("num_values", [5_000, 1_000_000])
@@ -147,17 +134,6 @@ def test_all_rows(scanned, share):
     assert (number.min_value, number.max_value, number.order.is_ascending) == (0, NUM_ROWS - 1, True)
     assert (gap.num_nulls, gap.distinct) == (1, 10)
     assert share.held_bytes == 0
-
-
-def test_pieces_from_all_over_the_data(scanned, share, monkeypatch):
-    monkeypatch.setattr(profiling, "WHOLE_BYTES", 1)
-    monkeypatch.setattr(profiling, "_MAX_PIECE_ROWS", 100)
-
-    profile = profile_pieces(scanned, share, pieces_of(scanned))
-
-    assert (profile.num_seen, profile.num_places, profile.is_whole) == (3200, 32, False)
-    assert (profile.columns[0].min_value, profile.columns[0].max_value) == (0, NUM_ROWS - 1)
-    assert profile.columns[0].order.is_ascending
 
 
 def test_footers_know_nulls_and_extremes_of_all_rows(scanned, share, monkeypatch):

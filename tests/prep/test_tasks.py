@@ -1,21 +1,13 @@
-"""Files in tasks."""
-
-from functools import partial
-from itertools import count
-from pathlib import Path
+"""Files in tasks, and what the records of tasks add up to."""
 
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.config.sizes import KIB, MIB
-from penstock.prep.prepare import prepare
-from penstock.prep.tasks import LeftOut, TaskProgress, make_tasks, nan_samples, run_task
-from penstock.prep.watch import Watch
+from penstock.prep.tasks import TaskRecord, make_tasks, nan_samples
+from penstock.prep.watch import PrepSummary
 from penstock.readers.files import DataFile
+from penstock.readers.store_manifest import BatchRecord, InputRecord
 from penstock.readers.store_schema import ArrayNames
-from tests.prep.raw import section, write_games
 
 
 def files_of(sizes: list[int]) -> list[DataFile]:
@@ -32,33 +24,6 @@ def test_small_files_share_a_task_and_a_large_one_has_its_own():
     ]
 
 
-@given(st.lists(st.integers(0, 100 * MIB), max_size=50))
-def test_every_file_is_in_one_task_in_order(sizes: list[int]):
-    files = files_of(sizes)
-    tasks = make_tasks(files)
-
-    assert [file for task in tasks for file in task.files] == files
-    assert [task.number for task in tasks] == list(range(len(tasks)))
-    assert all(task.files for task in tasks)
-
-
-def test_a_slow_function_is_heard_of_before_a_batch_is_full(desk: Path, monkeypatch: pytest.MonkeyPatch):
-    [game] = write_games(desk / "raw", [4])
-    looks = count()
-    slow_task = partial(run_task, clock=lambda: 0.6 * next(looks))  # as if 0.6 s lay between two looks at it
-    monkeypatch.setattr("penstock.prep.prepare.run_task", slow_task)
-    told: list[TaskProgress | LeftOut] = []
-    monkeypatch.setattr(Watch, "on_event", lambda self, event: told.append(event))
-
-    prepare(section(desk, batch_size=100))
-
-    assert told == [
-        TaskProgress(0, 0, 0, str(game)),
-        TaskProgress(0, 0, 2, str(game)),
-        TaskProgress(0, 0, 4, str(game)),
-    ]
-
-
 def test_samples_with_features_that_are_nan_are_counted_once():
     nan = float("nan")
     arrays = {
@@ -70,3 +35,32 @@ def test_samples_with_features_that_are_nan_are_counted_once():
 
     assert nan_samples(arrays, ArrayNames()) == 2
     assert nan_samples({"labels_move": arrays["labels_move"]}, ArrayNames()) == 0
+
+
+def record(number: int, left_out: dict[str, str]) -> TaskRecord:
+    inputs = (
+        InputRecord(f"game_{number}", 100, 0, num_samples=500),
+        *(InputRecord(path, 7, 0) for path in (*left_out, f"empty_{number}")),
+    )
+    batch = BatchRecord(f"batch_0000{number}_00000.batch", 500, 2 << 20, 0)
+    errors = {"strategic_features": 0.25 * number}
+    return TaskRecord(number, inputs, (batch,), left_out, errors, nan_samples=number // 2)
+
+
+def test_records_are_added_up():
+    broken = {f"bad_{number}": f"bad_{number}: sample 0: no number" for number in range(7)}
+    records = [record(0, {}), record(1, broken), record(2, {})]
+
+    summary = PrepSummary(records, kept_tasks=1, new_samples=1000, num_workers=2, seconds=4.0)
+
+    assert summary.lines() == [
+        "prepared  1,500 samples of 6 files in 3 batch files, 6MiB",
+        "time      4.0 s, 250 samples/s, 2 worker processes",
+        "kept      1 of 3 tasks were done before",
+        "float16   strategic_features: largest rounding error 0.5",
+        "empty     3 files gave no samples, first empty_0",
+        "NaN       1 sample with features that are NaN",
+        "left out  7 files",
+        *(f"          {broken[f'bad_{number}']}" for number in range(5)),
+        "          and 2 more, see log.jsonl",
+    ]

@@ -161,10 +161,7 @@ def _check_once(file: str, names: Sequence[str], wanted: Sequence[str]) -> None:
 
 
 def keys_of_first(columns: Mapping[str, Any], declared: SampleSchema) -> tuple[str, ...]:
-    """The keys of the schema that name no columns, so that all columns of the first file were taken.
-
-    Beside a column with all features others are left alone, there as in all files.
-    """
+    """The keys of the schema that name no columns, so that all columns of the first file were taken."""
     keys = tuple(key for key in _KEYS if not getattr(declared, key))
     return keys[1:] if columns[_KEYS[0]] == [declared.features_name] and _KEYS[0] in keys else keys
 
@@ -176,10 +173,7 @@ def check_further(
     from_first: Collection[str],
     file: str,
 ) -> None:
-    """Refuse columns that the first file does not have: left out, they would be lost without anybody knowing.
-
-    `declared` has the columns of the first file; `from_first` are the keys of the schema that these have filled.
-    """
+    """Refuse columns that the first file does not have: left out, they would be lost without anybody knowing."""
     grouped = (columns for columns in declared.feature_groups.values() if not isinstance(columns, int))
     known = {name for columns in (declared.feature_columns, *grouped) for name in columns}
     known |= {*declared.label_columns.values(), *declared.mask_columns.values(), ROW_COLUMN}
@@ -287,10 +281,7 @@ def side_by_side(columns: Sequence[Values]) -> Values:
 def first_text(
     values: Iterable[Any], file: str, column: str, first_row: int = 0, key: str = FEATURE_COLUMNS
 ) -> DataError | None:
-    """The error of the first value that is no number; None where all of them are, or are missing.
-
-    `key` is the one of the schema that names columns like this.
-    """
+    """The error of the first value that is no number; None where all are, or are missing. `key` names such columns."""
     for row, value in enumerate(values, first_row):
         if value is not None and not _is_number(value):
             text = str(value)
@@ -304,7 +295,6 @@ def first_text(
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is one, or stands for one that is missing."""
     try:
         if isinstance(value, str):
             return value in _MISSING or pa.scalar(value).cast(pa.float64()).is_valid

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -46,26 +46,8 @@ Interval = tuple[int, int]
 """Samples of a block: the first, and the one after the last."""
 
 
-class Block(Protocol):
-    """Samples that are reached at once."""
-
-    @property
-    def num_rows(self) -> int: ...
-
-    @property
-    def held_bytes(self) -> int:
-        """The maximum that is held while values are read."""
-        ...
-
-    def chunks(self, intervals: Sequence[Interval]) -> Iterator[tuple[str, Values]]:
-        """Values of all arrays in some samples, each with the name of its array; what must be decoded is so once."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ArrayContents:
-    """One array, as headers describe it."""
-
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -83,7 +65,7 @@ class Part:
 
     split: str | None
     arrays: tuple[ArrayContents, ...]
-    blocks: Sequence[Block]
+    blocks: Sequence["Block"]
 
     @property
     def num_rows(self) -> int:
@@ -91,14 +73,11 @@ class Part:
 
     @property
     def row_bytes(self) -> int:
-        """Of one sample in all arrays."""
         return -(-sum(array.num_bytes for array in self.arrays) // max(1, self.num_rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Everything that is known of a path before a value is read."""
-
     kind: str
     facts: Mapping[str, Any]
     """Ready for JSON."""
@@ -166,7 +145,7 @@ def _arrays_of(schema: StoreSchema, num_rows: int) -> tuple[ArrayContents, ...]:
     )
 
 
-def read_samples(blocks: Sequence[Block], rows: Sequence[int]) -> Iterator[tuple[int, str, Values]]:
+def read_samples(blocks: Sequence["Block"], rows: Sequence[int]) -> Iterator[tuple[int, str, Values]]:
     """The values of some samples, whose numbers are sorted, array by array; every block is read once."""
     first, start = 0, 0
     for block in blocks:
@@ -284,6 +263,13 @@ class _PartGroup:
                 yield spec.name, flat.to_numpy(zero_copy_only=False)
 
 
+Block: TypeAlias = _FileRows | _BatchBlock | _PartGroup
+"""Samples that are reached at once; `held_bytes` is the maximum that is held while their values are read.
+
+`chunks` gives the values of all arrays in some samples, each with the name of its array, decoded once.
+"""
+
+
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     import pyarrow as pa
@@ -318,7 +304,6 @@ def _batch_file(path: Path) -> Contents:
 
 
 def _batch_folder(folder: Path) -> Contents:
-    """All batch files of a folder, which must agree."""
     with _unpickling_nothing():
         batches, manifest = read_folder(folder)
     facts: dict[str, int] = {"samples": batches.total_samples, "batch_files": len(batches)}
@@ -348,7 +333,6 @@ def _unpickling_nothing() -> Iterator[None]:
 
 
 def store_contents(folder: Path) -> Contents:
-    """A store whose files have the sizes that its manifest lists."""
     document = read_store(folder)
     for item in document["files"]:
         path = folder / item["name"]

@@ -37,10 +37,7 @@ _FIRST_DAY, _LAST_DAY = 19_000_101, 21_001_231
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How the data lies on disk, as far as advice needs it."""
-
     path: str
-    """As the user named it."""
     num_files: int
     bytes_on_disk: int
     row_group_rows: tuple[int, ...] = ()
@@ -54,7 +51,6 @@ class Storage:
 
 
 def advise(profile: DataProfile, storage: Storage) -> list[str]:
-    """Everything worth a warning, the costliest first."""
     found = [*_storage(profile, storage)]
     for column in profile.columns:
         found += [*_order(column, storage), *_values(column)]

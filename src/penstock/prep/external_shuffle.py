@@ -30,14 +30,11 @@ _MAX_BUCKETS = 256
 
 @dataclass(frozen=True, slots=True)
 class ShuffleSizes:
-    """What the shuffle may hold."""
-
     bucket_bytes: int
     """A larger bucket is scattered again before it is loaded."""
     waiting_bytes: int
     """Rows that wait to be written to buckets."""
     piece_rows: int
-    """Rows that are taken at a time."""
 
 
 @dataclass(slots=True)
@@ -48,7 +45,6 @@ class Bucket:
     prefix_bits: int
     num_rows: int = 0
     num_bytes: int = 0
-    """In memory."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows with their keys, piece by piece as they were written."""

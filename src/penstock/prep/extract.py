@@ -62,8 +62,6 @@ Item = Sample | Arrays
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """How raw files become samples; the same in every process."""
-
     function: str | None
     """The user's, as "package.module:function"; None: columns as they are."""
     declared: SampleSchema
@@ -95,7 +93,6 @@ class Extraction:
         return None
 
     def items(self, file: DataFile) -> Iterator[Item]:
-        """What a file gives, in order, with groups where they are wanted."""
         number = 0
         for given in self._given(file):
             for item in self._understood(given, file.path, number):
@@ -103,10 +100,7 @@ class Extraction:
                 number += item.num_samples if isinstance(item, Arrays) else 1
 
     def with_columns(self, columns: Mapping[str, Any]) -> "Extraction":
-        """With the columns of the first file, by the keys of the schema that name them.
-
-        A function that gives samples has none: then they are as declared.
-        """
+        """With the columns of the first file; a function that gives samples has none, and they are as declared."""
         declared = self.declared
         has_columns = self.function is None or any(columns[key] != getattr(declared, key) for key in columns)
         keys = keys_of_first(columns, declared) if has_columns else ()
@@ -163,19 +157,13 @@ class Extraction:
         return dataset_type_of(self.reading, [file]) == "CsvDataset"
 
     def _file_roles(self, columns: pa.Schema, file: DataFile) -> Roles:
-        """A column with text is no feature, unless all in it is missing or a number.
-
-        A CSV column is read as text also where no row of it that was looked at has a value.
-        """
+        """A CSV column is text also where no sampled row has a value: it is a feature if all in it are numbers."""
         return find_roles(
             columns, self.declared, self.group_key, file.path, partial(self._text_in_file, file)
         )
 
     def _text_in_file(self, file: DataFile, column: str, key: str = FEATURE_COLUMNS) -> DataError | None:
-        """The error of a column of strings, with the row and value of the first that is no number.
-
-        Features that a CSV file has now and then are no error: only a part of it was looked at to find the type.
-        """
+        """The error of the first string that is no number; a CSV column may have numbers that were not sampled."""
         found = scan_files(self.reading, [file], ReadRequest((column,)))
         row, has_numbers = 0, False
         with closing(iter(BlockStream(found, Share("the reader", found.min_bytes)))) as batches:  # type: ignore[type-var]
@@ -275,10 +263,7 @@ def _kind(given: Any) -> str:
 def split_features(
     given: Mapping[str, Any], key: str, declared: SampleSchema, where: str, axis: int
 ) -> dict[str, Any]:
-    """With each group of features by the name of its array; those that it has so already stay.
-
-    `axis` is that of the features under `key`: 0 in a sample, 1 in whole arrays.
-    """
+    """Cut groups of features out of those under `key`, along `axis`: 0 in a sample, 1 in whole arrays."""
     features = given.get(key)
     if not declared.feature_groups or features is None or (axis and features.ndim != 2):
         return dict(given)

@@ -1,6 +1,6 @@
 """From raw files to a folder of batch files with a manifest: in parallel, in bounded memory, and restartable.
 
-    inputs, output_folders  which raw files there are, and which folders may be written to
+    inputs                  which raw files there are, and which folders may be written to
     extract, columns        a file -> samples or arrays, by the user's function or by its columns
     split_groups            what keeps samples together in splits
     schema                  which arrays there are, from the first sample
@@ -22,12 +22,12 @@ from pathlib import Path
 from penstock.config.errors import BudgetExceeded, ConfigError
 from penstock.config.sizes import MIB, format_size
 from penstock.prep.extract import Extraction
-from penstock.prep.inputs import list_inputs
-from penstock.prep.output_folders import (
+from penstock.prep.inputs import (
     INTERMEDIATE_DIR,
     OUTPUT_DIR,
     check_output_folder,
     check_store_folder,
+    list_inputs,
 )
 from penstock.prep.schema import Found, SchemaSearch, feature_types, find_schema, find_schema_in_worker
 from penstock.prep.sections import Executor, OnError, Preprocessing
@@ -104,10 +104,7 @@ def preview(
     limit_bytes: int | None = None,
     ends_when_exceeded: bool = False,
 ) -> Preview:
-    """All that a preparation does before its first task; nothing is written.
-
-    `ends_when_exceeded`: one that takes more than `limit_bytes` would be ended.
-    """
+    """All that a preparation does before its first task; nothing is written."""
     preparation = _Preparation(section, reading, limit_bytes)
     folder = preparation.folder
     with redirect_stdout(sys.stderr):
@@ -121,8 +118,6 @@ def preview(
 
 
 class _Preparation:
-    """The files, tasks and folder of one preparation."""
-
     def __init__(
         self, section: Preprocessing, reading: ReadingSection | None, limit_bytes: int | None
     ) -> None:
@@ -243,8 +238,6 @@ def _run_in_processes(size: PoolSize, context: TaskContext, tasks: Sequence[Task
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """What there is for workers."""
-
     cores: int
     limit_bytes: int
     process_bytes: int
@@ -252,10 +245,7 @@ class WorkerLimits:
     batch_bytes: int
 
     def pool_size(self, wanted: int | None, num_tasks: int) -> PoolSize:
-        """Where memory is ample, all workers start at once; else a few, and more when it is known what they take.
-
-        `wanted` is what the run file says, None for as many as there are cores less 2; at least one.
-        """
+        """Where memory is ample, all workers start at once; else a few, and more when it is known what they take."""
         count = max(1, self.cores - _CORES_LEFT) if wanted is None else wanted
         count = min(count, max(1, num_tasks))
         worker_bytes = self.process_bytes + _BATCH_COPIES * self.batch_bytes

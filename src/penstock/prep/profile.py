@@ -80,10 +80,7 @@ class RowOrder:
 
 
 class ColumnFacts:
-    """What rows say about a column, fed block by block; what it holds does not grow with the rows.
-
-    Of a list the items count, of a map the keys.
-    """
+    """What rows say about a column, block by block, in bounded memory. Of a list the items count, of a map the keys."""
 
     def __init__(self, field: "pa.Field[Any]") -> None:
         self.name, self.type = field.name, field.type
@@ -234,15 +231,12 @@ def _are_numbers(texts: Any) -> bool:
 class DataProfile:
     columns: tuple[ColumnFacts, ...]
     num_rows: int
-    """Of the data."""
     num_seen: int
     """Of these, looked at."""
     row_bytes: float
-    """Of a row in memory."""
     num_places: int
     """From how many places of the data rows were taken."""
     first_rows: pa.RecordBatch | None
-    """Some rows of the beginning."""
 
     @property
     def is_whole(self) -> bool:
@@ -270,10 +264,7 @@ def profile_pieces(
     on_rows: Callable[[int], None] = lambda num_rows: None,
     enough: Callable[[], bool] = lambda: False,
 ) -> DataProfile:
-    """Look at these pieces, and only at these columns where they are given; `enough` may end it before the last.
-
-    It takes the reader's share and a few MiB.
-    """
+    """Look at these pieces in the reader's share and a few MiB; `enough` may end it before the last."""
     names = list(scanned.columns.names if columns is None else columns)
     facts = [ColumnFacts(scanned.columns.field(name)) for name in names]
     num_seen, num_bytes = 0, 0
@@ -331,10 +322,7 @@ def choose_pieces(blocks: Blocks, row_bytes: int, *, full: bool = False) -> list
 
 
 def choose_few_pieces(blocks: Blocks, row_bytes: int, max_rows: int) -> list[BlockPieces]:
-    """All rows where they are no more than `max_rows`, else pieces of so many together, or of fewer large ones.
-
-    They come in such an order that whoever stops early has seen rows from all over the data.
-    """
+    """Pieces of `max_rows` together, in such an order that whoever stops early has seen rows from all over the data."""
     num_rows = max(1, min(max_rows, _FEW_BYTES // row_bytes))
     if blocks.total_rows <= num_rows and len(blocks) <= _NUM_PIECES:
         return choose_pieces(blocks, row_bytes, full=True)

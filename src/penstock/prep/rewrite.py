@@ -38,7 +38,6 @@ SUMMARY_NAME = "_rewrite.json"
 """Readers of folders leave out names that begin with an underscore."""
 COMPRESSIONS = ("zstd", "snappy", "none")
 _MIN_SIZE_BYTES = 64 * KIB
-"""Of row groups and files."""
 _GROUP_COPIES = 3
 """A row group that waits, the last piece beyond it, and its columns as they are encoded."""
 _BUCKET_COPIES = 2.5
@@ -331,10 +330,7 @@ def estimate(source: ScannedFiles, share: Share, options: RewriteOptions) -> tup
 
 
 def check_disk(folder: Path, temporary_bytes: int, output_bytes: int, bucket_bytes: int) -> None:
-    """Log what is needed and what is free; an error when that is too little.
-
-    Buckets are removed as the output grows from them. Estimates come from a sample: a tenth more must be free.
-    """
+    """Buckets are removed as the output grows from them. Estimates come from a sample: a tenth more must be free."""
     needed_bytes, parts = output_bytes, f"output {format_size(output_bytes)}"
     if temporary_bytes:
         needed_bytes = max(temporary_bytes, output_bytes) + min(bucket_bytes, temporary_bytes)

@@ -28,15 +28,12 @@ class SchemaSearch:
     extraction: Extraction
     files: tuple[DataFile, ...]
     feature_types: Mapping[str, str]
-    """The type of each array of features."""
     skips: bool
     """Look further where a file fails: its task will say so."""
     reason: str | None = None
-    """Why the first file that failed has failed."""
 
 
 def find_schema(search: SchemaSearch, report: Callable[[DataFile], None] = lambda file: None) -> Found:
-    """Read one file after the other, up to the first that gives something."""
     reason = search.reason
     for file in search.files:
         report(file)

@@ -37,7 +37,6 @@ class _NoGroup(Exception):
 
 
 def sample_group(sample: Mapping[str, Any], key: str, file: str, number: int) -> int:
-    """The number of one sample's group."""
     if key not in sample:
         raise DataError(f"{file}: sample {number}: {_missing(key)}")
     try:
@@ -69,7 +68,6 @@ def _refusal(error: _NoGroup, key: str, file: str, first_number: int) -> DataErr
 
 
 def group_number(value: Any) -> int:
-    """That of one value."""
     return _text_number(group_text(value))
 
 

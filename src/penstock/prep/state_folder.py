@@ -86,8 +86,6 @@ class Plan:
 
 
 class StateFolder:
-    """One intermediate_dir."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -181,10 +179,7 @@ class StateFolder:
         return plan
 
     def done(self, task: Task, skips: bool) -> TaskRecord | None:
-        """The record of a task that need not be done again; its inputs must be those that were read.
-
-        One of which nothing is there may be corrected: then its task is done again.
-        """
+        """The record of a task that need not be done again; an input that was left out may have been corrected."""
         record = TaskRecord.load(self.path, task.number)
         if record is None or (record.left_out and not skips) or not record.is_whole(self.path):
             return None
@@ -214,16 +209,12 @@ def change_since(plan: Plan, settings: Mapping[str, Any], paths: Sequence[str]) 
     added = [path for path in paths if path not in {*old_paths}]
     gone = [path for path in old_paths if path not in {*paths}]
     if added:
-        first = (
-            f"{added[0]} was added"
-            if len(added) == 1
-            else f"{len(added):,} were added, the first of them {added[0]}"
-        )
+        more = f"{len(added):,} were added, the first of them {added[0]}"
+        first = f"{added[0]} was added" if len(added) == 1 else more
         files = f"{first}; {_PUT_BACK.partition(', ')[2]}"
     elif gone:
-        first = (
-            f"{gone[0]} is gone" if len(gone) == 1 else f"{len(gone):,} are gone, the first of them {gone[0]}"
-        )
+        more = f"{len(gone):,} are gone, the first of them {gone[0]}"
+        first = f"{gone[0]} is gone" if len(gone) == 1 else more
         files = f"{first}; {_PUT_BACK.replace('it back as it was', 'back')}"
     elif old_paths != [*paths]:
         files = f"they are in another order; {_PUT_BACK}"

@@ -86,7 +86,6 @@ class TaskRecord:
     largest_errors: Mapping[str, float]
     """Of rounding to float16, by array."""
     nan_samples: int = 0
-    """Those with features that are NaN."""
 
     @property
     def num_samples(self) -> int:
@@ -94,7 +93,6 @@ class TaskRecord:
 
     @classmethod
     def load(cls, folder: Path, number: int) -> Self | None:
-        """None where the task is not done."""
         try:
             body = read_document(record_path(folder, number), _KIND, _VERSION, absent="is not there")
         except DataError:
@@ -104,7 +102,6 @@ class TaskRecord:
         return cls(inputs=inputs, batches=batches, **body)
 
     def is_whole(self, folder: Path) -> bool:
-        """Whether its batch files are there, by their sizes and headers."""
         try:
             return all(read_header(folder / batch.name).record == batch for batch in self.batches)
         except DataError:
@@ -127,18 +124,13 @@ class TaskContext:
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """How far a task is from its beginning, sent with every batch file and once a second.
-
-    After a file was left out it begins again.
-    """
+    """How far a task is, sent with every batch file and once a second; after a file was left out it begins again."""
 
     task: int
     num_files: int
     num_samples: int
     file: str
-    """The one it is at."""
     has_written: bool = False
-    """Whether it has made a batch file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +173,6 @@ def run_task(
 
 
 class _Attempt:
-    """One try: from the first file of a task to its last."""
-
     def __init__(self, context: TaskContext, task: Task, report: Report, clock: Callable[[], float]) -> None:
         self._context, self._task, self._report, self._clock = context, task, report, clock
         self._builder = BatchBuilder(context.schema, context.section.batch_size)
@@ -192,7 +182,6 @@ class _Attempt:
         self._reported_at = 0.0
         self._num_samples = self._nan_samples = 0
         self._index = 0
-        """Of the input that is being read."""
 
     def run(self) -> TaskRecord:
         task, skips = self._task, self._context.section.on_error is OnError.skip

@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
     verbose: bool = True
-    """A line in the log for each file."""
     plain: bool = False
     monitor: MemoryMonitor | None = None
     stops_when_exceeded: bool = False
@@ -43,8 +42,6 @@ class WatchOptions:
 
 
 class Watch(Supervisor[Task]):
-    """What the tasks of a preparation report, from all processes."""
-
     def __init__(
         self,
         log: Path,
@@ -61,7 +58,6 @@ class Watch(Supervisor[Task]):
         self._journal = Journal(log)
         self._running: dict[int, TaskProgress] = {}
         self._files: dict[int, str] = {}
-        """By task: the raw file that it is at."""
         self._died_at: set[str] = set()
         self._files_done = sum(len(record.inputs) for record in kept)
         num_files = sum(len(task.files) for task in tasks)
@@ -115,10 +111,7 @@ class Watch(Supervisor[Task]):
         return self.retried(task, end.how, advice_after(end))
 
     def retried(self, task: Task, ending: str, advice: str) -> Task:
-        """The task of a worker that died: once more, since memory may have been short for a moment.
-
-        A file at which two have died is to blame: it is left out, or ends the preparation.
-        """
+        """Memory may have been short for a moment: once more. A file at which two workers died is to blame."""
         file = self._files[task.number]
         text = f"{file}: a worker process {ending} at this file"
         self.write("worker_ended", task=task.number, file=file, reason=ending)
@@ -220,9 +213,7 @@ class PrepSummary:
         self.num_batches, self.bytes_written = len(batches), sum(batch.num_bytes for batch in batches)
         self.num_samples = sum(batch.num_samples for batch in batches)
         self.nan_samples = sum(record.nan_samples for record in records)
-        """Those with features that are NaN."""
         self.left_out = {file: reason for record in records for file, reason in record.left_out.items()}
-        """Files that were left out, and why."""
         without = [entry.path for entry in inputs if not entry.num_samples]
         self.empty = [path for path in without if path not in self.left_out]
         """Files that gave no sample, without being left out."""

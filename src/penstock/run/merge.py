@@ -13,11 +13,11 @@ from penstock.config.load import apply_edits
 from penstock.config.sizes import MIB, format_size, parse_size
 from penstock.config.write import section_data
 from penstock.observe.summary import counted
+from penstock.prep.inputs import OUTPUT_DIR, check_output_folder
 from penstock.prep.merge.merging import MergeResult
 from penstock.prep.merge.merging import merge as merge_files
 from penstock.prep.merge.options import DeclaredTypes, MergeOptions, SplitShares, check_strategy
 from penstock.prep.merge.verify import verify
-from penstock.prep.output_folders import OUTPUT_DIR, check_output_folder
 from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SplitBy, StoreTarget
 from penstock.prep.state_folder import LOG_NAME
@@ -46,10 +46,7 @@ _MAX_LINES = 20
 def measured(
     section: Preprocessing, memory: MemorySection, is_logged: bool = True
 ) -> Iterator[MemoryMonitor | None]:
-    """Measure memory, and log the peaks also after an error, which they may explain; None: the run file says not to.
-
-    The log is that of the preparation that made the batch files; a folder that others made is left as it is.
-    """
+    """The preparation's log gets the peaks also after an error; None: the run file says not to measure."""
     if not is_measured(section, memory):
         yield None
         return
@@ -87,14 +84,12 @@ def memory_lines(report: MemoryReport | None) -> list[str]:
 
 
 def preprocessing_of(run: RunConfig) -> Preprocessing:
-    """The section that preparing and merging need."""
     if run.preprocessing is None:
         raise ConfigError.at("preprocessing", "is required by this command: input_path, extract, output_dir")
     return run.preprocessing
 
 
 def merge_options(run: RunConfig, allow_pickle: bool = False) -> MergeOptions:
-    """What the run file says of the store, in the terms of a merge."""
     return _options(preprocessing_of(run), limit_of(run.memory), allow_pickle)
 
 
@@ -143,10 +138,7 @@ def _check_output(key: str, output_dir: str, intermediate_dir: Path, input_path:
 def _check_prepared_with(
     section: Preprocessing, intermediate_dir: Path, compares_group_key: bool = True
 ) -> None:
-    """Refuse batch files that penstock prep made of other samples, groups or names than the section sets.
-
-    How they are stored does not matter, nor are files refused that others made.
-    """
+    """Refuse batch files that penstock prep made of other samples, groups or names than the section sets."""
     if not (intermediate_dir / MANIFEST_NAME).exists():
         return
     expected: dict[str, Any] = {
@@ -182,7 +174,6 @@ class MergeReport:
 
 
 def merged_lines(merged: MergeResult) -> list[str]:
-    """For the terminal."""
     splits = ", ".join(f"{name} {count:,}" for name, count in merged.num_samples.items())
     store = f"{splits}; {format_size(merged.num_bytes)}"
     batch_files = counted(merged.num_batches, "batch file")
@@ -332,12 +323,9 @@ def merge(
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was found: one line for each difference."""
-
     output_dir: str
     differences: list[str]
     memory: MemoryReport | None
-    """None: it was not measured."""
 
     def lines(self) -> list[str]:
         """For the terminal; a single difference is left to the line that says that it is an error."""
@@ -359,7 +347,6 @@ class VerifyReport:
 
 
 def verify_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False) -> VerifyReport:
-    """Compare the store of a run with its batch files and with what the run file says of it."""
     section = preprocessing_of(run)
     _check_prepared_with(section, Path(section.intermediate_dir))
     options = merge_options(run, allow_pickle)

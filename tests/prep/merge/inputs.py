@@ -14,7 +14,6 @@ SIZES = (5, 7, 1, 0, 12, 3)
 
 
 def write_batches(folder: Path, sizes=SIZES, *, layout="native", compression="none", groups=False):
-    """Batch files of random samples; gives their arrays."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for number, size in enumerate(sizes):
@@ -28,7 +27,6 @@ def write_batches(folder: Path, sizes=SIZES, *, layout="native", compression="no
 
 
 def concatenated(batches):
-    """What a merge without splits must give."""
     return {name: np.concatenate([arrays[name] for arrays in batches]) for name in batches[0]}
 
 
@@ -55,7 +53,6 @@ def load_hdf5(path: Path):
 
 
 def load_parts(paths):
-    """The arrays of Parquet or Arrow files."""
     tables = [
         pq.read_table(path) if path.suffix == ".parquet" else pa.ipc.open_file(path).read_all()
         for path in paths
@@ -70,7 +67,6 @@ def load_parts(paths):
 
 
 def all_bytes(folder: Path):
-    """Every file of a folder with its content."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))

@@ -25,7 +25,6 @@ SIZES = [4000, 6000, 2000]
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of four megabytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -55,16 +54,6 @@ def test_too_little_space_is_reported_before_anything_is_written(tmp_path, monke
         merge(tmp_path / "in", tmp_path / "not" / "there")
 
     assert not (tmp_path / "not").exists()
-
-
-def test_a_disk_that_is_read_only_is_not_called_full(tmp_path, small_disk):
-    write_batches(tmp_path / "in", SIZES)
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-
-    with pytest.raises(
-        DataError, match=r"out: cannot be written to: .*disk is read-only; choose another output_dir"
-    ):
-        merge(tmp_path / "in", small_disk / "out")
 
 
 def test_a_disk_that_fills_up_meanwhile_leaves_no_store_and_the_merge_goes_on(tmp_path, small_disk):

@@ -1,54 +1,21 @@
-"""Batch files become one store."""
+"""Batch files become one store, in their order or in a random one, through a bounded memory."""
 
 import re
-import zipfile
 
 import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError
+from penstock.config.sizes import MIB, parse_size
+from penstock.prep.merge.batches import find_batches
+from penstock.prep.merge.copy import plan_buckets
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
-from penstock.readers.batch_files import load_batch, save_batch
+from penstock.prep.merge.plan import plan_merge
+from penstock.readers.batch_files import save_batch
 from penstock.runtime.progress import ProgressLogger
-from tests.prep.merge.inputs import all_bytes, concatenated, load_split, write_batches
-from tests.readers.batch_files.samples import assert_same, game_arrays
-
-
-def test_archives_are_whole_and_can_be_mapped(tmp_path):
-    batches = write_batches(tmp_path / "in")
-
-    merge(tmp_path / "in", tmp_path / "out")
-
-    names = ["X_train.npy", "labels_train.npz", "manifest.json", "masks_train.npz"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
-    with zipfile.ZipFile(tmp_path / "out" / "masks_train.npz") as archive:
-        assert archive.testzip() is None
-    mapped = load_batch(tmp_path / "out" / "masks_train.npz", mmap=True)
-    assert isinstance(mapped["target"], np.memmap)
-    assert mapped["target"].ctypes.data % 64 == 0
-    np.testing.assert_array_equal(mapped["target"], concatenated(batches)["masks_target"])
-
-
-def test_the_same_samples_give_the_same_bytes_however_they_were_stored(tmp_path):
-    write_batches(tmp_path / "native", compression="zstd")
-    write_batches(tmp_path / "npz", layout="npz")
-
-    merge(tmp_path / "native", tmp_path / "one")
-    merge(tmp_path / "npz", tmp_path / "other")
-
-    assert all_bytes(tmp_path / "other") == all_bytes(tmp_path / "one")
-
-
-def test_heads_and_other_arrays_as_files(tmp_path):
-    arrays = {**game_arrays(4), "weights": np.arange(4.0)}
-    save_batch(tmp_path / "batch_0.batch", arrays)
-
-    merge(tmp_path, tmp_path / "out", options=MergeOptions(heads="npy"))
-
-    labels = np.load(tmp_path / "out" / "labels_train" / "target.npy", mmap_mode="r")
-    np.testing.assert_array_equal(labels, arrays["labels_target"])
-    assert np.load(tmp_path / "out" / "weights_train.npy").tolist() == [0, 1, 2, 3]
+from tests.prep.merge.inputs import load_split, write_batches
+from tests.readers.batch_files.samples import assert_same
 
 
 @pytest.mark.parametrize("layout", ["native", "npz"])
@@ -65,16 +32,6 @@ def test_arrays_of_any_type_and_nothing_at_all(tmp_path, layout):
 
     expected = {name: np.concatenate([array, array]).astype(array.dtype) for name, array in arrays.items()}
     assert_same(load_split(tmp_path / "out"), expected)
-
-
-def test_batches_without_samples_give_a_store_without_samples(tmp_path):
-    write_batches(tmp_path / "in", [0, 0])
-    options = MergeOptions(splits=SplitShares(), shuffle=True)
-
-    result = merge(tmp_path / "in", tmp_path / "out", options=options)
-
-    assert result.num_samples == {"train": 0, "val": 0, "test": 0}
-    assert load_split(tmp_path / "out", "val")["strategic_features"].shape == (0, 6)
 
 
 def test_progress_counts_samples(tmp_path, capsys):
@@ -100,10 +57,6 @@ def test_a_store_among_its_batch_files(tmp_path):
             {"memory_bytes": 5},
             "memory.limit: leaves 5B to a shuffle (memory_bytes); it must be at least 1MiB",
         ),
-        (
-            {"target": "ipc", "compression": "zlib"},
-            "compression: zlib is not for target ipc; known: none, zstd, lz4",
-        ),
         ({"compression": "zstd"}, "compression: zstd is not for target npy; known: none"),
         (
             {"target": "parquet", "compression": "zstd", "level": 99},
@@ -114,3 +67,47 @@ def test_a_store_among_its_batch_files(tmp_path):
 def test_wrong_options(options, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
         MergeOptions(**options)
+
+
+WIDTH = 500
+
+
+def write_numbered(folder, sizes, **how):
+    """Samples that know their number, wide enough to need several buckets of a megabyte."""
+    folder.mkdir()
+    first = 0
+    for place, size in enumerate(sizes):
+        numbers = np.arange(first, first + size)
+        features = np.repeat(numbers.astype(np.float32)[:, None], WIDTH, axis=1)
+        arrays = {"strategic_features": features, "labels_number": numbers.astype(np.int32)}
+        save_batch(folder / f"batch_{place:03d}.batch", arrays, **how)
+        first += size
+
+
+def test_too_little_memory_is_said_before_anything_is_written(tmp_path):
+    write_numbered(tmp_path / "in", [4000])
+    options = MergeOptions(shuffle=True, memory_bytes=MIB, workers=400)
+
+    message = (
+        r"memory.limit: leaves 1MiB to the shuffle \(memory_bytes\), but for 7\.7MiB in 400 processes it takes "
+        "98.2MiB; raise it, or lower merge_workers"
+    )
+    with pytest.raises(ConfigError, match=message):
+        merge(tmp_path / "in", tmp_path / "out", options=options)
+
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("part_bytes", "splits"), [(MIB, None), (1, SplitShares())])
+def test_as_much_memory_as_was_said_is_enough(tmp_path, part_bytes, splits):
+    write_numbered(tmp_path / "in", [400] * 10)
+    batches = find_batches(tmp_path / "in")
+    how = {"shuffle": True, "workers": 400, "part_bytes": part_bytes, "splits": splits}
+    with pytest.raises(ConfigError) as told:
+        plan_buckets(plan_merge(batches, MergeOptions(memory_bytes=MIB, **how)))
+
+    enough_bytes = parse_size(re.search(r"it takes (\S+);", str(told.value))[1])
+
+    buckets = plan_buckets(plan_merge(batches, MergeOptions(memory_bytes=enough_bytes, **how)))
+
+    assert len(buckets.ends) > 1

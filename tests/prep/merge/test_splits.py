@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from penstock.config.errors import DataError
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
-from penstock.prep.merge.splits import _CHUNK_ROWS, KeyStream, files_to_splits
+from penstock.prep.merge.plan import _CHUNK_ROWS, KeyStream, files_to_splits
 from penstock.readers.batch_files import save_batch
 from penstock.readers.store_manifest import InputRecord, Manifest
 from penstock.readers.store_schema import ArraySpec, StoreSchema
-from tests.prep.merge.inputs import all_bytes, concatenated, load_split, write_batches
+from tests.prep.merge.inputs import concatenated, load_split, write_batches
 
 SIZES = (40, 25, 60, 0, 75)
 NO_INPUTS = "splits by file: no manifest.json tells which input files samples are of: each batch file is one"
@@ -25,7 +25,6 @@ def split_store(tmp_path, splits, seed=0, name="out", **more):
 
 
 def rows(arrays):
-    """Samples as sortable tuples of their bytes."""
     return [
         tuple(array[row].tobytes() for array in arrays.values())
         for row in range(len(arrays["labels_target"]))
@@ -36,9 +35,8 @@ def num_rows(store):
     return {split: len(arrays["labels_target"]) for split, arrays in store.items()}
 
 
-@pytest.mark.parametrize("layout", ["native", "npz"])
-def test_shares_by_sample_are_exact_and_keep_the_order(tmp_path, layout):
-    every = rows(concatenated(write_batches(tmp_path / "in", SIZES, layout=layout)))
+def test_shares_by_sample_are_exact_and_keep_the_order(tmp_path):
+    every = rows(concatenated(write_batches(tmp_path / "in", SIZES)))
 
     store = split_store(tmp_path, SplitShares(0.7, 0.2, 0.1))
 
@@ -59,15 +57,6 @@ def test_groups_stay_together(tmp_path):
     found = {split: {group_of[row] for row in rows(arrays)} for split, arrays in store.items()}
     assert sum(len(groups) for groups in found.values()) == len(set(groups.tolist()))
     assert "groups" not in store["train"]
-
-
-def test_a_batch_file_is_a_file_where_no_manifest_knows_more(tmp_path):
-    batches = write_batches(tmp_path / "in", [10] * 10)
-
-    store = split_store(tmp_path, SplitShares(by="file"))
-
-    assert num_rows(store) == {"train": 80, "val": 10, "test": 10}
-    assert rows(store["val"]) in [rows(arrays) for arrays in batches]
 
 
 def test_input_files_of_the_manifest_stay_together(tmp_path):
@@ -92,16 +81,6 @@ def test_input_files_of_the_manifest_stay_together(tmp_path):
     assert sorted(map(sorted, found)) == [[0], [1], [2]]
 
 
-def test_workers_change_nothing(tmp_path):
-    splits = SplitShares(0.6, 0.2, 0.2, by="group")
-    write_batches(tmp_path / "in", SIZES, groups=True)
-    split_store(tmp_path, splits, name="one")
-
-    split_store(tmp_path, splits, name="two", workers=2, part_bytes=2000)
-
-    assert all_bytes(tmp_path / "two") == all_bytes(tmp_path / "one")
-
-
 @pytest.mark.parametrize(
     ("arrays", "by", "message"),
     [
@@ -122,6 +101,7 @@ def test_groups_that_cannot_be_used(tmp_path, arrays, by, message):
 @pytest.mark.parametrize(
     ("sizes", "splits", "groups", "lines"),
     [
+        ([20, 20], SplitShares(), False, []),
         (
             [20, 20, 20],
             SplitShares(by="file"),
@@ -155,9 +135,6 @@ def test_groups_that_cannot_be_used(tmp_path, arrays, by, message):
             True,
             ["array 'groups' is left out: it only tells splits by group which samples stay together"],
         ),
-        ([20, 20], SplitShares(0.5, 0.5, 0, by="file"), False, [NO_INPUTS]),
-        ([20, 20], SplitShares(), False, []),
-        ([0], SplitShares(), False, []),
     ],
 )
 def test_splits_that_are_not_what_was_asked_for_give_warnings(tmp_path, caplog, sizes, splits, groups, lines):
@@ -188,17 +165,6 @@ def test_every_split_is_within_the_largest_file_of_its_share(sizes, shares, seed
         assert abs(count - share * sum(sizes)) <= max(sizes, default=0) + 1e-6
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_files_come_as_near_to_the_shares_as_they_can(seed):
-    assert counts_of([1000, 1, 1], [0.8, 0.1, 0.1], seed) == [1000, 1, 1]
-    assert counts_of([500, 100, 100, 100, 100, 100], [0.6, 0.4], seed) == [600, 400]
-    assert counts_of([10] * 10, [0.8, 0.1, 0.1], seed) == [80, 10, 10]
-    assert counts_of([20, 20, 20], [0.8, 0.1, 0.1], seed) == [40, 20, 0]
-    assert counts_of([0, 5, 0], [0.5, 0.5], seed) == [5, 0]
-    many = counts_of([5, 77, 12, 60, 33, 41, 70, 8, 55, 19, 62, 50], [0.6, 0.4], seed)
-    assert many[0] == pytest.approx(295.2, abs=8)
-
-
 @given(st.integers(0, 2**40), st.integers(0, 50), st.integers(0, 50), st.integers(-5, 5))
 def test_keys_follow_from_positions_alone(first, before, count, seed):
     keys = KeyStream("test", seed)
@@ -206,15 +172,6 @@ def test_keys_follow_from_positions_alone(first, before, count, seed):
     whole = keys.of_rows(first, before + count)
 
     np.testing.assert_array_equal(whole[before:], keys.of_rows(first + before, count))
-
-
-def test_keys_differ_and_are_spread_evenly():
-    keys = KeyStream("test", 5).of_rows(0, 2 * _CHUNK_ROWS)
-    counts = np.bincount((keys[:64_000] >> np.uint64(58)).astype(np.int64), minlength=64)
-
-    assert len(np.unique(keys)) == len(keys)
-    assert ((counts - 1000) ** 2 / 1000).sum() < 103  # chi-square, 63 degrees: passed by 999 of 1000
-    assert len({KeyStream(purpose, seed).of_rows(0, 1)[0] for purpose in "ab" for seed in (0, 1)}) == 4
 
 
 @pytest.mark.parametrize("num_rows", [1, 1000, 3 * _CHUNK_ROWS + 7])

@@ -93,16 +93,6 @@ def test_a_flipped_bit_in_any_batch_file_is_found(tmp_path, layout, compression)
     )  # the header of a small member is not read alone
 
 
-def test_options_that_are_not_those_of_the_store_are_named(merged):
-    out, source = merged / "out", merged / "in"
-
-    assert verify(out, source, options=MergeOptions(seed=1, shuffle=True, workers=2)) == []
-    assert verify(out, source, options=MergeOptions(seed=2)) == [
-        f"{out}: was merged with shuffle true, not false",
-        f"{out}: was merged with seed 1, not 2",
-    ]
-
-
 def test_other_batch_files_more_samples_and_other_types_are_found(merged):
     write_batches(merged / "others", SIZES[::-1])
     assert verify(merged / "out", merged / "others") == [
@@ -138,19 +128,15 @@ def test_samples_in_another_order_are_found(merged):
 def test_where_there_is_no_whole_store(merged):
     out, source = merged / "out", merged / "in"
     (out / "manifest.json").write_text("{")
-    assert verify(out, source) == [
-        (
-            f"{out / 'manifest.json'}: is damaged or no penstock store; remove it and the files of the store "
-            "beside it, and merge again, or choose another output_dir"
-        )
-    ]
+    [damaged] = verify(out, source)
+    assert damaged.startswith(
+        f"{out / 'manifest.json'}: is damaged or no penstock store; remove it and the files"
+    )
     (out / "manifest.json").unlink()
-    assert verify(out, source) == [
-        (
-            f"{out}: X_train.npy and 2 more are there without a manifest.json, and so no merge replaces them; "
-            "remove or move them, or choose another output_dir"
-        )
-    ]
+    [without] = verify(out, source)
+    assert without.startswith(
+        f"{out}: X_train.npy and 2 more are there without a manifest.json, and so no merge"
+    )
     assert verify(merged, source) == [
         f"{merged / 'manifest.json'}: there is none: no merge has finished here; run penstock merge"
     ]

@@ -1,8 +1,11 @@
 """Replays of games: which files, which bytes, and what the summary promises about them."""
 
+import importlib.util
 import json
+import sys
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -60,6 +63,7 @@ def test_only_legal_choices_are_made_and_the_attainable_accuracy_is_that_of_the_
     summary = write_sample_data("game", 64, tmp_path / "out", num_files=1)
     decisions = next(GAME.decisions(0))
 
+    assert read_summary(tmp_path / "out") == summary
     for head, choice in decisions.choices.items():
         rows = np.arange(64)
         assert decisions.legal[head][rows, choice.labels_N].all()
@@ -68,28 +72,6 @@ def test_only_legal_choices_are_made_and_the_attainable_accuracy_is_that_of_the_
         found = summary.labels[head]
         assert found.attainable_accuracy == np.mean(choice.probabilities_NK.argmax(axis=1) == choice.labels_N)
         assert found.mean == np.bincount(choice.labels_N).max() / 64
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_every_seed_is_about_equally_hard(seed):
-    players = Game(seed)
-    chunks = [next(players.decisions(game)) for game in range(16)]
-    for head in HEADS:
-        best = np.concatenate([chunk.choices[head].probabilities_NK.max(axis=1) for chunk in chunks])
-        assert best.mean() == pytest.approx(0.7, abs=0.15)
-
-
-def test_the_summary_is_kept_and_says_what_is_attainable(tmp_path):
-    summary = write_sample_data("game", 30, tmp_path / "out", num_files=2)
-
-    assert read_summary(tmp_path / "out") == summary
-    actions = summary.labels["action_type"]
-    phrase = f"most frequent choice {actions.mean:.4f}, attainable accuracy {actions.attainable_accuracy:.4f}"
-    assert summary.describe().splitlines()[:3] == [
-        "30 rows of 'game' (seed 0, jsonl)",
-        "  replays: 30 rows in 2 files",
-        f"    action_type: {phrase}",
-    ]
 
 
 def test_wrong_arguments_give_one_line_and_write_nothing(tmp_path):
@@ -103,3 +85,43 @@ def test_wrong_arguments_give_one_line_and_write_nothing(tmp_path):
         with pytest.raises(ConfigError, match=message):
             write_sample_data("game", 10, tmp_path / "out", **arguments)
         assert list(tmp_path.iterdir()) == []
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples/game/replays.py"
+
+
+@pytest.fixture(scope="module")
+def replays() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("replays", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert "penstock" not in {name for name in vars(module) if name in sys.modules}
+    return module
+
+
+@pytest.fixture(scope="module")
+def games(replays, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("game") / "out"
+    write_sample_data("game", 2_400, folder, num_files=6)
+    return [list(replays.samples(file)) for file in sorted((folder / "replays").iterdir())]
+
+
+def test_features_and_masks_are_those_that_choices_were_drawn_from(games):
+    decisions = next(Game(0).decisions(0))
+    samples = games[0][:64]
+
+    features = np.stack([sample["features"] for sample in samples])
+    assert features.dtype == np.float32
+    is_past = decisions.past_NP[:, :, None] == np.arange(HEADS["action_type"])
+    expected = np.concatenate([decisions.states.seen_features(), is_past.reshape(64, -1)], axis=1)
+    np.testing.assert_allclose(features, expected[: len(samples)], rtol=1e-6)
+    for head in HEADS:
+        masks = np.stack([sample["masks"][head] for sample in samples])
+        assert masks.dtype == np.int8
+        assert (masks == decisions.legal[head][: len(samples)]).all()
+        labels = [sample["labels"][head] for sample in samples]
+        assert labels == decisions.choices[head].labels_N[: len(samples)].tolist()
+
+
+def test_the_two_players_of_a_match_are_one_group(games):
+    assert [game[0]["match"] for game in games] == [f"match-0000{number}" for number in (0, 0, 1, 1, 2, 2)]

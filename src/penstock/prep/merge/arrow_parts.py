@@ -30,7 +30,6 @@ _SUFFIXES = {"parquet": ".parquet", "ipc": ".arrow"}
 
 
 def check_types(schema: StoreSchema, target: str) -> None:
-    """Refuse arrays that a target cannot hold, before anything is written."""
     for spec in schema.arrays:
         try:
             is_held = spec.dtype.kind in "fiub" and (target != "parquet" or spec.width != 0)
@@ -95,7 +94,6 @@ class PartFiles:
         self.wrote: Wrote = {}
 
     def write(self, split: str, columns: Mapping[str, Rows]) -> None:
-        """Add samples to a split."""
         if split not in self._groups:
             self._groups[split] = {
                 spec.name: np.empty((self.group_rows, spec.row_bytes), np.uint8)
@@ -157,7 +155,6 @@ class PartFiles:
 
 
 def copy_to_parts(plan: MergePlan, files: PartFiles, chosen: range) -> None:
-    """Write all samples of some batches, in their order."""
     for batch in chosen:
         numbers = plan.split_numbers(batch)
         with BatchReader(plan.batches, batch, keep_decoded=True) as reader:
@@ -174,7 +171,6 @@ def copy_to_parts(plan: MergePlan, files: PartFiles, chosen: range) -> None:
 
 
 def group_sizes(path: Path) -> list[int]:
-    """Samples of each row group or record batch of a file."""
     if path.suffix == ".parquet":
         metadata = pq.read_metadata(path)
         return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
@@ -183,7 +179,6 @@ def group_sizes(path: Path) -> list[int]:
 
 
 def read_group(path: Path, group: int) -> pa.Table:
-    """One of them, decoded."""
     if path.suffix == ".parquet":
         with pq.ParquetFile(path) as file:
             return file.read_row_group(group)

@@ -82,7 +82,6 @@ class Batches:
 
     @cached_property
     def row_bytes(self) -> tuple[int, ...]:
-        """Of a sample, for each array."""
         return tuple(spec.row_bytes for spec in self.schema.arrays)
 
     @cached_property
@@ -109,10 +108,7 @@ class Batches:
 
 @contextmanager
 def adding_cure(intermediate_dir: Path) -> Iterator[None]:
-    """Say of a damaged file how its folder gets it back: penstock prep writes missing files again.
-
-    It looks at headers and not at values, so that a damaged file has to go first.
-    """
+    """Penstock prep writes missing files again. It looks at headers alone, so a damaged file has to go first."""
     try:
         yield
     except DamagedFile as error:
@@ -124,7 +120,6 @@ def adding_cure(intermediate_dir: Path) -> Iterator[None]:
 
 
 def find_batches(intermediate_dir: Path, options: MergeOptions | None = None) -> Batches:
-    """The batch files of a finished folder."""
     check_finished(intermediate_dir)
     return read_folder(intermediate_dir, options)[0]
 
@@ -149,10 +144,7 @@ def read_folder(folder: Path, options: MergeOptions | None = None) -> tuple[Batc
 
 
 def list_batch_files(folder: Path) -> list[str]:
-    """The batch files of a folder in the order of their numbers; no number may be there twice.
-
-    Where there are files called batch_*, all others are something else; else all that may be batch files are.
-    """
+    """Files called batch_*, or else all that may be batch files, in the order of their numbers."""
     if not folder.is_dir():
         raise DataError(f"{folder}: is no folder; intermediate_dir is where batch files are")
     with os.scandir(folder) as entries:
@@ -179,10 +171,7 @@ def list_batch_files(folder: Path) -> list[str]:
 def read_batches(
     folder: Path, files: Sequence[str], options: MergeOptions, records: Sequence[BatchRecord] = ()
 ) -> Batches:
-    """Read the headers of all files; the first file says what arrays there are, and all others must agree.
-
-    `records` is what a manifest says of the files: one that is another is refused.
-    """
+    """The first file says what arrays there are, and all others must agree, also with the `records` of a manifest."""
     types, allow_pickle = options.types or DeclaredTypes(), options.allow_pickle
     first = folder / files[0]
     _stat(first)

@@ -40,13 +40,10 @@ _PADDING_ID = 0xD935
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Where the values of one array of one split lie."""
-
     array: ArraySpec
     split: str
     num_rows: int
     file: str
-    """Relative to the store."""
     offset: int
     member: str | None = None
     """Its name in a file that has several."""
@@ -61,8 +58,6 @@ Extents = dict[Key, Extent]
 
 @dataclass(frozen=True, slots=True)
 class StoreFile:
-    """A file of a split, and the arrays in it."""
-
     name: str
     split: str
     num_rows: int

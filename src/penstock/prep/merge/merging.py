@@ -15,12 +15,19 @@ from typing import Any
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.merge import staging
 from penstock.prep.merge.batches import adding_cure, find_batches
-from penstock.prep.merge.copy import StretchWriter, accumulate_batches, copy_batches
+from penstock.prep.merge.copy import (
+    SCATTERED_NAME,
+    Buckets,
+    StretchWriter,
+    accumulate_batches,
+    copy_batches,
+    gather,
+    plan_buckets,
+    scatter,
+)
 from penstock.prep.merge.layouts import Extents, Wrote, checksum_of, finish_archive, lay_out, reserve
 from penstock.prep.merge.options import MergeOptions, check_strategy
-from penstock.prep.merge.plan import MergePlan, plan_merge
-from penstock.prep.merge.shuffle import SCATTERED_NAME, Buckets, gather, plan_buckets, scatter
-from penstock.prep.merge.splits import split_warnings
+from penstock.prep.merge.plan import MergePlan, plan_merge, split_warnings
 from penstock.readers.store_manifest import (
     MANIFEST_NAME,
     STORE_KIND,
@@ -48,11 +55,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MergeResult:
-    """What a merge made."""
-
     output_dir: Path
     num_samples: dict[str, int]
-    """In each split."""
     num_bytes: int
     num_batches: int
     num_tasks: int
@@ -170,14 +174,19 @@ def _plan_tasks(plan: MergePlan, buckets: Buckets | None, is_accumulative: bool)
     if is_accumulative:
         return [[Task(0, "accumulate", range(len(counts)), int(counts.sum()))]]
     if buckets is None:
-        parts = enumerate(plan.parts())
         return [
-            [Task(number, "copy", part, int(counts[part.start : part.stop].sum())) for number, part in parts]
+            [
+                Task(number, "copy", part, int(counts[part.start : part.stop].sum()))
+                for number, part in enumerate(plan.parts())
+            ]
         ]
     scattered = [Task(number, "scatter", part, 0) for number, part in enumerate(buckets.parts)]
+    # Buckets of a part have the same first bits, however many there are.
+    step = 1 << (buckets.bits - buckets.part_bits)
+    parts = [range(first, first + step) for first in range(0, len(buckets.ends), step)]
     gathered = [
         Task(number, "gather", part, buckets.bounds(part[-1])[1] - buckets.bounds(part[0])[0])
-        for number, part in enumerate(buckets.gather_parts(), len(scattered))
+        for number, part in enumerate(parts, len(scattered))
     ]
     return [scattered, gathered]
 
@@ -197,19 +206,18 @@ def _run_task(
     if plan.options.has_part_files:
         from penstock.prep.merge.arrow_parts import PartFiles, copy_to_parts
 
-        with PartFiles(folder, task.number - (len(buckets.parts) if buckets else 0), plan) as files:
-            if buckets is None:
-                copy_to_parts(plan, files, task.chosen)
-            else:
-                gather(plan, buckets, folder, files, task.chosen)
-        return task, files.wrote
-    with StretchWriter(folder, extents, first_rows) as writer:
-        if task.kind == "accumulate":
+        writer: Any = PartFiles(folder, task.number - (len(buckets.parts) if buckets else 0), plan)
+        copy: Any = copy_to_parts
+    else:
+        writer, copy = StretchWriter(folder, extents, first_rows), copy_batches
+    with writer:
+        if buckets is not None:
+            for bucket in task.chosen:
+                gather(plan, buckets, folder, writer, bucket)
+        elif task.kind == "accumulate":
             accumulate_batches(plan, writer)
-        elif buckets is None:
-            copy_batches(plan, writer, task.chosen)
         else:
-            gather(plan, buckets, folder, writer, task.chosen)
+            copy(plan, writer, task.chosen)
     return task, writer.wrote
 
 
@@ -270,7 +278,6 @@ class _MergeSupervisor(Supervisor[Task]):
 
 
 def _run_tasks(run: Any, tasks: Sequence[Task], options: MergeOptions) -> Iterator[tuple[Task, Wrote]]:
-    """Do tasks, some at once; the first error ends all."""
     num_processes = min(options.workers, len(tasks))
     if num_processes > 1:
         with WorkerPool(run, num_processes, _MergeSupervisor()) as pool:
@@ -300,7 +307,6 @@ def _write_whole(path: Path, content: bytes, durable: bool) -> None:
 
 
 def _sync_folders(folder: Path) -> None:
-    """Wait until the names of all files are on disk."""
     for path in (folder, *(path for path in folder.iterdir() if path.is_dir())):
         sync_path(path)
 

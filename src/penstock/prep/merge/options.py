@@ -25,8 +25,6 @@ _MIN_MEMORY_BYTES = MIB
 
 @dataclass(frozen=True)
 class SplitShares:
-    """Shares of the samples, and what is kept together."""
-
     train: float = 0.8
     val: float = 0.1
     test: float = 0.1
@@ -35,7 +33,6 @@ class SplitShares:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Those that are not empty, in order."""
         shares = {"train": self.train, "val": self.val, "test": self.test}
         return {name: share for name, share in shares.items() if share}
 
@@ -46,11 +43,9 @@ class DeclaredTypes:
 
     features: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """By head."""
     masks: str | None = None
 
     def applied(self, schema: StoreSchema) -> StoreSchema:
-        """The same arrays with the types that were declared."""
         unknown = next((head for head in self.labels if head not in schema.heads), None)
         if unknown is not None:
             raise ConfigError.at(
@@ -96,7 +91,6 @@ class MergeOptions:
     part_bytes: int = 64 * MIB
     """About what one task merges; a killed merge repeats a few tasks for each process."""
     allow_pickle: bool = False
-    """Read old batch files that hold pickled samples."""
     durable: bool = True
     """Wait until the bytes are on disk. Without it a power cut, but no kill, can lose what was merged."""
     names: ArrayNames | None = None

@@ -6,11 +6,10 @@
 The name follows from inputs and options: a merge of the same goes on with what is there, another one removes it.
 """
 
-import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from penstock.prep.merge.options import MergeOptions
 from penstock.prep.merge.plan import MergePlan
 from penstock.readers.store_manifest import MANIFEST_NAME, DamagedStore, read_store
 from penstock.readers.store_schema import StoreSchema
-from penstock.runtime.durable import sync_path
+from penstock.runtime.durable import locked_folder, sync_path
 
 _PREFIX = ".merging-"
 _REPLACED_NAME = "replaced.json"
@@ -28,23 +27,12 @@ _OPTION_NAMES = {"level": "compression_level", "names": "names of arrays"}
 """As users know them, where that differs."""
 
 
-@contextmanager
-def locked(output_dir: Path) -> Iterator[None]:
-    """Held by this process until it ends, however it ends."""
+def locked(output_dir: Path) -> AbstractContextManager[None]:
     output_dir.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(output_dir, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(f"{output_dir}: another merge is writing it; wait for it") from error
-        yield
-    finally:
-        os.close(descriptor)
+    return locked_folder(output_dir, f"{output_dir}: another merge is writing it; wait for it")
 
 
 def staging_folder(output_dir: Path, name: str) -> Path:
-    """Where a merge writes whose inputs, options and tasks have that name."""
     return output_dir / f"{_PREFIX}{name}"
 
 
@@ -157,7 +145,6 @@ def _remove(output_dir: Path, names: list[str]) -> None:
 
 
 def store_there(output_dir: Path) -> dict[str, Any] | None:
-    """The manifest of the store in a folder; None where there is none."""
     if not (output_dir / MANIFEST_NAME).exists():
         return None
     try:
@@ -169,7 +156,6 @@ def store_there(output_dir: Path) -> dict[str, Any] | None:
 
 
 def has_all_files(output_dir: Path, document: dict[str, Any]) -> bool:
-    """Whether all files of a store are there, by their sizes."""
     paths = [(output_dir / item["name"], item["num_bytes"]) for item in document["files"]]
     return all(path.is_file() and path.stat().st_size == num_bytes for path, num_bytes in paths)
 

@@ -13,8 +13,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.prep.contents import read_samples, store_contents
 from penstock.prep.merge.batches import BatchReader, adding_cure, find_batches
 from penstock.prep.merge.options import MergeOptions
-from penstock.prep.merge.plan import MergePlan, plan_merge
-from penstock.prep.merge.splits import KeyStream
+from penstock.prep.merge.plan import KeyStream, MergePlan, plan_merge
 from penstock.prep.merge.staging import check_ended, check_free, other_options
 from penstock.readers.batch_files import load_batch
 from penstock.readers.store_manifest import MANIFEST_NAME, check_finished, read_store
@@ -122,7 +121,6 @@ def _damaged_batches(plan: MergePlan, source: Path, progress: ProgressLogger | N
 
 
 def _row_differences(store: Path, plan: MergePlan) -> Iterator[str]:
-    """Compare some samples, value by value; reports the first wrong one of each array."""
     batches = plan.batches
     rows = np.arange(batches.total_samples)
     if len(rows) > SAMPLED_ROWS:

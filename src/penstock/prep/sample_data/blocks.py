@@ -133,13 +133,8 @@ SplitSummary: they are not split before they are prepared.
 """
 
 
-def sample_blocks(kind: Any, start: int, stop: int) -> Iterator[Block]:
-    """The rows from start up to stop with their true probabilities, in pieces of at most one block, without a file."""
-    return pieces(kind.block, start, stop)
-
-
 def pieces(block: Callable[[int], Block], start: int, stop: int) -> Iterator[Block]:
-    """The same by a function from the index of a block, which may cache the last one."""
+    """The rows from start up to stop, at most a block at a time; `block` makes one from its index, and may cache it."""
     while start < stop:
         index, first = divmod(start, BLOCK_ROWS)
         last = min(first + stop - start, BLOCK_ROWS)

@@ -81,8 +81,6 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """What is seen at N decisions in a row."""
-
     seconds_N: IntArray
     resources_NR: IntArray
     own: Side
@@ -208,10 +206,7 @@ class Policy:
     def choose(
         self, rng: np.random.Generator, seen_NF: npt.NDArray[np.float32], legal: Mapping[str, Mask]
     ) -> dict[str, Choice]:
-        """Draw one legal choice of each head for each decision.
-
-        A softmax, as a race: each choice waits for a time with its probability as the rate, and the first one wins.
-        """
+        """A softmax, as a race: each choice waits for a time with its probability as the rate; the first wins."""
         signals_NM = (self._sums(seen_NF) - self._mean_M) / self._spread_M
         choices = {}
         for head, mask_NK in legal.items():

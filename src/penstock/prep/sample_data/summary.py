@@ -58,7 +58,6 @@ class SampleSummary:
     planted: str
     """What the labels were drawn from."""
     labels: Mapping[str, LabelSummary]
-    """Over all splits."""
     splits: Mapping[str, SplitSummary]
 
     def describe(self) -> str:
@@ -74,7 +73,6 @@ class SampleSummary:
 
 
 def read_summary(directory: Path) -> SampleSummary:
-
     def labels(content: Mapping[str, Mapping[str, Any]]) -> dict[str, LabelSummary]:
         return {name: LabelSummary(**values) for name, values in content.items()}
 

@@ -6,7 +6,7 @@ absent, and nothing but older sample data is replaced.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from penstock.config.errors import ConfigError
 from penstock.config.registry import Registry
-from penstock.prep.sample_data.blocks import KINDS, Block, Column, pieces
+from penstock.prep.sample_data.blocks import KINDS, Column, pieces
 from penstock.prep.sample_data.summary import (
     SUMMARY_NAME,
     AttainableAuc,
@@ -26,6 +26,7 @@ from penstock.prep.sample_data.summary import (
     SampleSummary,
     SplitSummary,
 )
+from penstock.readers.order import Shard
 from penstock.runtime.durable import check_replaceable, whole_folder
 
 DEFAULT_SPLITS: Mapping[str, float] = {"train": 0.9, "test": 0.1}
@@ -99,7 +100,10 @@ def write_sample_data(
         for start in range(first, end, group_rows):
             batches = []
             for piece in pieces(block, start, min(start + group_rows, end)):
-                _score(scores, piece)
+                for label, truth in (*piece.probabilities.items(), *piece.expectations.items()):
+                    new_score = AttainableAuc if label in piece.probabilities else AttainableError
+                    values = piece.rows.column(label).to_numpy()
+                    scores.setdefault(label, new_score()).update(truth, values)
                 batches.append(piece.with_truth() if with_truth else piece.rows)
             table = pa.Table.from_batches(batches)
             yield table
@@ -114,10 +118,11 @@ def write_sample_data(
             scores.clear()
             names = []
             (directory / split).mkdir()
-            ends = cut_evenly(start, stop, min(num_files or _USUAL_FILES, stop - start))
-            for number, (first, end) in enumerate(ends):
+            split_files = min(num_files or _USUAL_FILES, stop - start)
+            for number in range(split_files):
+                first, end = Shard(number, split_files).bounds(stop - start)
                 names.append(f"{split}/part-{number:05d}.{format}")
-                write_file(directory / names[-1], row_groups(first, end))
+                write_file(directory / names[-1], row_groups(start + first, start + end))
             for label, score in scores.items():
                 total.setdefault(label, type(score)()).sums += score.sums
             splits_written[split] = SplitSummary(tuple(names), stop - start, summaries(scores))
@@ -126,23 +131,6 @@ def write_sample_data(
         )
         summary.save(directory)
     return summary
-
-
-def _score(scores: _Scores, block: Block) -> None:
-    for label, probabilities in block.probabilities.items():
-        scores.setdefault(label, AttainableAuc()).update(probabilities, block.rows.column(label).to_numpy())
-    for label, expectations in block.expectations.items():
-        scores.setdefault(label, AttainableError()).update(expectations, block.rows.column(label).to_numpy())
-
-
-def cut_evenly(start: int, stop: int, num_parts: int) -> list[tuple[int, int]]:
-    """Consecutive ranges whose sizes differ by at most one, the larger ones first.
-
-    >>> cut_evenly(0, 10, 3)
-    [(0, 4), (4, 7), (7, 10)]
-    """
-    size, larger = divmod(stop - start, num_parts)
-    return list(pairwise(start + part * size + min(part, larger) for part in range(num_parts + 1)))
 
 
 def split_rows(num_rows: int, splits: Mapping[str, float]) -> dict[str, tuple[int, int]]:
