@@ -7,22 +7,6 @@ import sys
 
 import pytest
 
-from tests.cli.desk import Desk
-
-COMMANDS = {
-    "train",
-    "eval",
-    "predict",
-    "check",
-    "plan",
-    "inspect",
-    "report",
-    "prep",
-    "merge",
-    "rewrite",
-    "sample-data",
-}
-
 WITHOUT_HEAVY_IMPORTS = """
 import json, sys
 from penstock.cli.app import app
@@ -42,15 +26,6 @@ def test_answers_without_what_computes():
     assert done.stdout.count("--help") >= 3
     assert '"$schema"' in done.stdout
     assert done.stderr == ""
-
-
-@pytest.mark.parametrize("words", [[], ["--help"]])
-def test_the_program_lists_its_commands(desk: Desk, words: list[str]):
-    done = desk.penstock(*words)
-
-    assert done.exit_code == 0
-    listed = [line.split()[0] for line in done.stdout.partition("Commands:")[2].splitlines() if line.strip()]
-    assert {*listed} == COMMANDS | {"schema", "doctor"}
 
 
 @pytest.mark.parametrize("program", [["-m", "penstock"], ["-c", "from penstock.cli.app import main; main()"]])

@@ -18,12 +18,3 @@ def test_columns_that_are_kept_and_those_that_are_written_without_labels(trained
     scores = pq.read_table("scores.parquet")
     assert scores.schema.names == ["item_id", "price", "probs"]
     assert scores["item_id"].to_pylist() == CLICKS["item_id"]
-
-
-def test_the_first_rows_whatever_the_batch(trained_desk: Desk):
-    words = ["--limit", "5", "--batch_size", "4", "--reserved_columns", "user_id"]
-
-    done = trained_desk.penstock(*PREDICT, "some.parquet", *words)
-
-    assert done.exit_code == 0, done.stderr
-    assert pq.read_table("some.parquet")["user_id"].to_pylist() == [1, 2, 3, 4, 5]

@@ -105,15 +105,6 @@ def test_a_run_that_stopped_early_trains_on_new_data(desk: Desk):
     assert went_on.stdout.startswith("trained   4 steps")
 
 
-def test_a_fresh_run_has_no_optimizer_to_leave_out(desk: Desk):
-    done = desk.penstock("train", "run.yaml", "--ignore_restore_optimizer")
-
-    assert done.stderr == (
-        "error: --ignore_restore_optimizer: is for --continue_train and --new_data; nothing is restored\n"
-    )
-    assert done.exit_code == 1
-
-
 def test_a_run_that_goes_on_reports_changed_settings_and_takes_no_other_model(trained_desk: Desk):
     shutil.copytree("run", "other")
     tune = ["--fine_tune_checkpoint", "other"]

@@ -4,8 +4,6 @@ import pytest
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import ConfigError
-from penstock.training.callbacks import Control, require_callbacks
-from penstock.training.learning_rates import LearningRates
 from tests.run.training_runs import desk_elsewhere, log_of, parameters, steps_of, trained
 
 RARELY = {"train_config.save_checkpoints_steps": 0, "train_config.num_epochs": 2}
@@ -45,13 +43,6 @@ def test_a_stop_that_a_kill_came_before_still_stops_and_a_stopped_run_goes_on_wh
 
     further = trained(desk, RARELY, resume=True, callbacks=[StopAt(2)])
     assert (further.steps, further.stopped_because) == (6, None)
-
-
-def test_a_stop_is_forgotten_by_a_run_without_callbacks(desk):
-    trained(desk, RARELY, callbacks=[StopAt(2)])
-    without_end(desk)
-
-    assert trained(desk, RARELY, resume=True).steps == 6
 
 
 class Halve:
@@ -141,13 +132,3 @@ def test_what_could_not_be_called_is_refused_before_anything_is_written(desk, ca
 
     assert str(caught.value) == f"callbacks: {problem}"
     assert not (desk.folder / "run").exists()
-
-
-def test_a_method_may_have_more_arguments_and_a_rate_is_a_number():
-    class Generous:
-        def on_log(self, step, metrics, control, *rest, loud=False):
-            """Takes what it is given."""
-
-    require_callbacks([Generous()])
-    with pytest.raises(ConfigError, match=r"set_learning_rate: a rate is a number or None, not '0\.1'"):
-        Control(LearningRates({})).set_learning_rate("0.1")

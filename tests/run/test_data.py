@@ -4,12 +4,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.config.errors import ConfigError
 from penstock.config.sizes import MIB
 from penstock.data.memory_plan import StageShares
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
-from penstock.run.data import DataSource, find_files, open_source, scoring_batches, shuffle_rows
+from penstock.run.data import DataSource, open_source, scoring_batches, shuffle_rows
 from penstock.run.run_config import DataConfig
 from penstock.runtime.budget import MemoryBudget
 
@@ -27,13 +26,6 @@ def source(tmp_path) -> DataSource:
         table = pa.table({"click": list(labels), "other": ["x"] * len(labels)})
         pq.write_table(table, tmp_path / f"{index}.parquet")
     return open_source(data(), list_files(str(tmp_path)), PARSER)
-
-
-def test_a_path_that_a_command_needs():
-    with pytest.raises(
-        ConfigError, match=r"^eval_input_path: is required by this command; set it, or give --eval_"
-    ):
-        find_files("", "eval_input_path")
 
 
 def test_batches_and_rows_of_the_shuffle_are_counted_before_they_are_read(source):

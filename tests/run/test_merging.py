@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import penstock
-from penstock.config.errors import ConfigError, DataError
-from penstock.config.sizes import MIB, format_size
+from penstock.config.errors import ConfigError
+from penstock.config.sizes import format_size
 from penstock.prep.merge.merging import MergeResult
 from penstock.prep.merge.options import DeclaredTypes, MergeOptions
 from penstock.prep.sections import Preprocessing
-from penstock.run.merge import VerifyReport, merge_options, merge_run, merged_lines, verify_run
+from penstock.run.merge import merge_options, merge_run, merged_lines, verify_run
 from penstock.run.run_config import RunConfig
 from tests.prep.merge.inputs import all_bytes, write_batches
 from tests.prep.raw import enter_folder, events
@@ -29,16 +29,6 @@ def test_compression_is_also_that_of_a_store_where_its_target_has_any(target: st
     options = options_of(target=target, compression="zstd", compression_level=3)
 
     assert (options.compression, options.level) == expected
-
-
-@pytest.mark.parametrize(
-    ("limit", "workers", "shuffle_mib"),
-    [("16MiB", 1, 4), ("64GiB", 1, 256), ("64GiB", 4, 1024)],
-)
-def test_a_shuffle_holds_a_quarter_of_the_limit_and_no_more_than_is_of_use(
-    limit: str, workers: int, shuffle_mib: int
-):
-    assert options_of(limit, merge_workers=workers).memory_bytes == shuffle_mib * MIB
 
 
 def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(run: RunConfig):
@@ -114,7 +104,6 @@ def test_types_that_the_run_file_declares_are_those_of_old_samples():
     ("output_dir", "message"),
     [
         ("raw", "raw holds the raw file raw/game_0.txt; choose a folder apart from raw files"),
-        ("raw/store", "raw/store lies in raw, the folder of the raw files; choose one outside of it"),
     ],
 )
 def test_no_store_among_the_raw_files(run: RunConfig, output_dir: str, message: str):
@@ -125,21 +114,6 @@ def test_no_store_among_the_raw_files(run: RunConfig, output_dir: str, message: 
 
     assert str(told.value) == f"preprocessing.output_dir: {message}"
     assert sorted(path.name for path in Path("raw").iterdir()) == ["game_0.txt", "game_1.txt"]
-
-
-def test_a_damaged_manifest_of_batch_files_is_written_again_by_preparing(run: RunConfig):
-    manifest = Path("batches/manifest.json")
-    whole = manifest.read_bytes()
-    manifest.write_bytes(whole[:-9])
-
-    with pytest.raises(DataError) as told:
-        merge_run(run)
-
-    assert str(told.value) == (
-        "batches/manifest.json: is damaged or no penstock batches; run penstock prep, which writes it again"
-    )
-    penstock.prepare(run, merge=False)
-    assert manifest.read_bytes() == whole
 
 
 def test_a_group_key_is_of_no_interest_where_files_are_kept_together(run: RunConfig):
@@ -184,16 +158,12 @@ def test_its_arguments_are_called_like_the_keys_of_run_files():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"splits": {"tran": 0.8}}, "splits.tran: unknown key; did you mean 'train'?"),
         (
             {"splits": {"train": 0.8, "val": 0.3}},
             "splits: train, val and test add up to 1.2; they must add up to 1",
         ),
-        ({"merge_workers": 0}, "merge_workers: is 0; must be greater than 0"),
         ({"target": "cvs"}, "target: is 'cvs'; known: hdf5, ipc, npy, parquet"),
         ({"compression": "zstd"}, "compression: zstd is not for target npy; leave it out"),
-        ({"memory_limit": "much"}, "memory_limit: is 'much'; expected a size such as 4GiB"),
-        ({"progress": False}, "progress: is False; it must be a penstock.ProgressLogger or None"),
         ({"strategy": "all"}, "merge_strategy: is 'all'; known: accumulative, sequential"),
     ],
 )
@@ -202,13 +172,6 @@ def test_wrong_arguments_are_told_as_in_run_files(tmp_path: Path, arguments: dic
 
     with pytest.raises(penstock.ConfigError, match=re.escape(message)):
         penstock.merge(tmp_path / "in", tmp_path / "out", **arguments)
-
-
-def test_no_store_of_the_function_among_the_raw_files(run: RunConfig):
-    with pytest.raises(
-        penstock.ConfigError, match=r"^output_dir: \S+raw holds the raw file raw/game_0.txt; choose"
-    ):
-        penstock.merge("batches", Path("raw").absolute())
 
 
 @pytest.fixture
@@ -242,13 +205,6 @@ def test_what_the_run_file_says_now_is_compared(run: RunConfig):
     other = run.model_copy(update={"preprocessing": run.preprocessing.model_copy(update={"shuffle": True})})
 
     assert verify_run(other).error == "store: was merged with shuffle false, not true"
-
-
-def test_several_differences_are_lines_and_the_first_is_the_error():
-    report = VerifyReport("store", ["a: differs", "b: differs", "c: differs"], None)
-
-    assert report.lines() == ["differs   a: differs", "differs   b: differs", "differs   c: differs"]
-    assert report.error == "a: differs (and 2 more)"
 
 
 def test_an_unfinished_preparation_is_told_before_a_store_that_is_not_there(run: RunConfig):

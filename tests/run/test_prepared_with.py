@@ -10,7 +10,6 @@ import penstock
 from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
 from penstock.run.merge import merge_run
-from tests.prep.merge.inputs import write_batches
 from tests.prep.raw import enter_folder
 
 PREPARED: dict[str, Any] = {
@@ -66,17 +65,3 @@ def test_what_is_not_said_is_as_the_batch_files_have_it():
     assert sum(penstock.merge("batches", "store", splits=splits).num_samples.values()) == 9
     with pytest.raises(ConfigError, match=re.escape('splits.group_key "player", not "match"')):
         penstock.merge("batches", "other", splits={**splits, "group_key": "match"})
-
-
-def test_batch_files_of_others_are_merged_as_they_are(tmp_path: Path):
-    write_batches(tmp_path / "in", groups=True)
-
-    penstock.merge(tmp_path / "in", tmp_path / "out", splits={"by": "group", "group_key": "player"})
-
-
-@pytest.mark.parametrize("folders", [(None, "out"), ("in", None), (5, "out")])
-def test_a_folder_is_a_path(folders: tuple[Any, Any]):
-    with pytest.raises(
-        ConfigError, match=r"^(intermediate|output)_dir: is (None|5); it must be the path of a folder"
-    ):
-        penstock.merge(*folders)

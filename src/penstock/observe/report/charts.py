@@ -227,6 +227,4 @@ def bar_chart(title: str, rows: Sequence[str], label: str, unit: Unit, series: S
         "ticks": axis.ticks(),
         "names": names,
         "bars": bars,
-        # For tests and scripts.
-        "data": json.dumps({each.name: list(each.values) for each in series}),
     }
