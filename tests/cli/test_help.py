@@ -1,4 +1,4 @@
-"""Help and JSON Schema answer at once: nothing that computes is loaded for them."""
+"""Help and JSON Schema answer at once, without loading what computes; wrong words are one line and exit code 2."""
 
 import importlib.metadata
 import json
@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import pytest
+
+from tests.cli.desk import Desk
 
 WITHOUT_HEAVY_IMPORTS = """
 import json, sys
@@ -39,3 +41,33 @@ def test_the_version_and_the_name_are_the_same_however_one_starts_it(program: li
     assert (
         run("tran").stderr == "error: no such command 'tran'. Did you mean 'train'? (see penstock --help)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("train", "missing argument 'RUN' (see penstock train --help)"),
+        (
+            "train run.yaml --contine_train",
+            "no such option: --contine-train (Possible options: --continue-train) (see penstock train --help)",
+        ),
+        (
+            "predict run.yaml --predict_input_path clicks.parquet",
+            "missing option '--predict_output_path' (see penstock predict --help)",
+        ),
+        (
+            "predict run.yaml --predict_input_path a --predict_output_path b --limit 0",
+            "--limit: is 0; give 1 or more (see penstock predict --help)",
+        ),
+        (
+            "sample-data --rows many --out x",
+            "--rows: is 'many'; give a whole number (see penstock sample-data --help)",
+        ),
+    ],
+)
+def test_one_line(desk: Desk, words: str, line: str):
+    done = desk.penstock(*words.split())
+
+    assert done.stderr == f"error: {line}\n"
+    assert done.stdout == ""
+    assert done.exit_code == 2

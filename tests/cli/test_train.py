@@ -4,6 +4,7 @@ import shutil
 
 from typer.testing import Result
 
+import penstock
 from penstock.run.run_file import load_run
 from tests.cli.desk import Desk
 
@@ -140,3 +141,23 @@ def test_a_run_that_is_stopped_before_it_begins_says_that_nothing_is_there(desk:
 
     assert done.stderr == "error: stopped before the first step: nothing was trained, and nothing is saved\n"
     assert done.exit_code == 130
+
+
+def test_keys_come_first_then_edits_then_those_of_json_and_hyphens_are_underscores(desk: Desk):
+    desk.write_clicks("other_clicks-1.parquet")
+
+    done = desk.penstock(
+        "train", "run.yaml",
+        "--train-input_path", "other_clicks-1.parquet",
+        "--edit_config_json", '{"data_config.batch_size": 2, "train_config.num_epochs": 3}',
+        "--set", "data_config.batch_size=5",
+        "--set", "memory.limit=6GiB",
+        "--set", "train_config.num_epochs=7",
+        "--memory", "5GiB",
+    )  # fmt: skip
+
+    assert done.exit_code == 0, done.stderr
+    run = penstock.load_run("run/run.yaml")
+    assert run.train_input_path == "other_clicks-1.parquet"
+    assert run.memory.limit == 6 * 2**30
+    assert (run.data_config.batch_size, run.train_config.num_epochs) == (2, 3)

@@ -1,14 +1,17 @@
-"""Who gets how many bytes of the limit."""
+"""Who gets how many bytes of the limit, and how the bytes of a model are counted before it is allocated."""
 
 from dataclasses import dataclass
 
 import pytest
+import torch
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
 from penstock.data.memory_plan import EVALUATION, StageShares, share_data_path, share_model
 from penstock.readers.files import DataFile
+from penstock.run.training import dense_copies, model_bytes
 from penstock.runtime.budget import MemoryBudget
+from penstock.training.sections import TrainConfig
 
 
 @dataclass(frozen=True)
@@ -84,3 +87,42 @@ def test_what_does_not_fit_names_the_setting_and_who_has_the_rest():
         "reader needs 900MiB but only 448MiB of 1GiB are left (process 400MiB, model 100MiB, step 12MiB, "
         "prefetch 64MiB); raise memory.limit"
     )
+
+
+DENSE_BYTES = 3 * 4
+
+
+class ThreeWeights(torch.nn.Module):
+    """A model without tables."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = torch.nn.Parameter(torch.zeros(3))
+
+
+def train_config(**dense_optimizer):
+    return TrainConfig.model_validate(
+        {"sparse_optimizer": {"adagrad_optimizer": {}}, "dense_optimizer": dense_optimizer, "num_steps": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    ("dense_optimizer", "copies"),
+    [
+        ({"adam_optimizer": {}}, 4),
+        ({"adamw_optimizer": {"amsgrad": True}, "ema": {}}, 7),
+        (
+            {
+                "adagrad_optimizer": {},
+                "part_optimizers": [{"regex_pattern": ".*", "adam_optimizer": {"amsgrad": True}}],
+            },
+            5,
+        ),
+    ],
+)
+def test_every_copy_that_an_optimizer_keeps_is_counted(dense_optimizer, copies):
+    train = train_config(**dense_optimizer)
+
+    assert dense_copies(train.dense_optimizer) == copies
+    assert model_bytes(ThreeWeights(), train) == copies * DENSE_BYTES
+    assert model_bytes(ThreeWeights(), None) == DENSE_BYTES  # a model that only scores is there once

@@ -100,7 +100,6 @@ class Program(TyperGroup):
 
 
 def _usage_line(error: Any) -> str:
-    """What is wrong, and where the right words are."""
     from pydantic import ValidationError
 
     message = str(error.format_message()).rstrip(".")

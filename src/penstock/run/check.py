@@ -67,7 +67,6 @@ _SHOWN = 6
 
 
 def is_for_preparation(run: RunConfig) -> bool:
-    """Whether a run file has nothing of training in it."""
     return run.preprocessing is not None and run.model_fields_set <= _OF_PREPARATION
 
 

@@ -49,8 +49,6 @@ _SAMPLED = ("CsvDataset", "JsonDataset")
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Files that were looked at, and the parser of their rows."""
-
     scanned: ScannedFiles
     parser: Parser
     reserved_columns: tuple[str, ...] = ()
@@ -62,7 +60,6 @@ class DataSource:
     """What the scan was asked for."""
 
     def fingerprint(self) -> dict[str, int]:
-        """Size of each file by path."""
         return {file.path: file.size_bytes for file in self.scanned.files}
 
     def cut(self, data: DataConfig) -> ByRows | ByCost:
@@ -79,7 +76,6 @@ class DataSource:
 
 
 def find_files(path: str, key: str) -> list[DataFile]:
-    """The files that a key of the run file names."""
     if not path:
         raise ConfigError.at(key, f"is required by this command; set it, or give --{key}")
     return list_files(path)
@@ -252,7 +248,6 @@ def scoring_batches(
     shard: Shard = ONE_SHARD,
     pin_memory: bool = False,
 ) -> Prefetch[Batch]:
-    """Batches in the order of the data, to evaluate or predict on."""
     chain = Chain(ScannedSource(source.scanned), shard=shard, cut=ByRows(batch_size, drop_remainder))
     return _loaded(open_rows(chain, shares, quarantine=source.quarantine), source, shares, pin_memory)
 

@@ -39,8 +39,6 @@ from penstock.training.trainer import no_batch
 
 
 class Evaluator:
-    """Evaluates a model on a run's evaluation data, as often as asked."""
-
     def __init__(
         self,
         run: RunConfig,
@@ -121,8 +119,6 @@ def training_evaluator(run: RunConfig, training: Training, session: Session) -> 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """What an evaluation of a checkpoint found."""
-
     checkpoint: Path
     step: int
     evaluation: Evaluation

@@ -96,7 +96,6 @@ def _options(config: FeatureConfig, mode: FgMode) -> Meaning:
 
 
 def differences(saved: Meaning, current: Meaning) -> Iterator[str]:
-    """What means something else than when it was saved."""
     for key in ("fg_mode", "fg_encoded_multival_sep"):
         yield from _in_value(f"data_config.{key}", saved.get(key), current.get(key))
     for kind, key in (("feature", "features"), ("feature group", "feature_groups")):

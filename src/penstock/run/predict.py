@@ -115,8 +115,6 @@ def remove(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PredictionResult:
-    """What was written where."""
-
     output: Path
     checkpoint: Path
     rows: int

@@ -22,7 +22,6 @@ NEEDS_TRAINING = "is required: how long to train, and with which optimizers"
 
 
 def require_for_training(run: RunConfig) -> None:
-    """Everything that training needs is there and available; ConfigError lists what is not."""
     problems, train = _paths(run, "train_input_path", "model_dir"), run.train_config
     keeps_averages = train is not None and train.dense_optimizer.ema is not None
     if train is None:
@@ -148,7 +147,6 @@ def _of_schedules(run: RunConfig, train: TrainConfig) -> Iterator[Problem]:
 
 
 def _of_early_stopping(run: RunConfig, train: TrainConfig) -> Iterator[Problem]:
-    """What decides when to stop must be a metric that evaluation gives, and be able to get better."""
     section, path = train.early_stopping, "train_config.early_stopping"
     if section is None:
         return
@@ -170,7 +168,6 @@ def _of_evaluations(run: RunConfig, train: TrainConfig, path: str) -> Iterator[P
 
 
 def _of_best_metric(run: RunConfig) -> Iterator[Problem]:
-    """A metric that picks the best checkpoint, where one is asked for, must be one that evaluation gives."""
     if run.model is None:
         return
     export, known = run.export_config, run.model.result_names()

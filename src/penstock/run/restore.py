@@ -186,7 +186,6 @@ def saved_shuffle_rows(folder: ModelDir) -> int | None:
 
 
 def _warn_of_old_data(checkpoint: Checkpoint, run: RunConfig, training: Training) -> None:
-    """Say so when these are the files of before: perhaps the run was only to go on, or others were meant."""
     saved, present = checkpoint.documents["position"][0], training.batches.state_dict()
     if saved["order"]["files"] != [list(file) for file in present["order"]["files"]]:
         return

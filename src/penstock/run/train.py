@@ -286,7 +286,6 @@ def write_end(
     report: MemoryReport,
     model_bytes: int,
 ) -> None:
-    """The last line of the log."""
     progress, quality, quarantine = ended.progress, training.quality, training.source.quarantine
     stages = measured_use(training.budget, report, model_bytes)
     most = largest(stages)
@@ -319,7 +318,6 @@ def write_end(
 def measured_facts(
     run: RunConfig, training: Training, num_steps: int, stopwatch: Stopwatch, report: MemoryReport
 ) -> DataPathFacts:
-    """What the advisor has to know."""
     loader, rows = training.batches.source, batch_rows(run.data_config)
     assert isinstance(loader, BatchLoader)
     return DataPathFacts(

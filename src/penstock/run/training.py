@@ -78,8 +78,6 @@ FLOAT_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """What a run will read, in which order, and how its memory is divided."""
-
     source: DataSource
     evaluation_source: DataSource | None
     model: Model
@@ -168,7 +166,6 @@ def with_joined_batches(run: RunConfig) -> RunConfig:
 
 
 def model_bytes(model: Model, train: TrainConfig | None) -> int:
-    """Bytes of tables, dense parameters and the state of their optimizers."""
     tables = dict(table_parameters(model))
     table_bytes = sum(table.nbytes for table in tables.values())
     dense_bytes = sum(parameter.nbytes for name, parameter in model.named_parameters() if name not in tables)
@@ -201,8 +198,6 @@ def step_bytes(model: Model, batch_size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A run's objects, wired."""
-
     sharded: ShardedModel
     dense_optimizer: KeyedOptimizer
     step: TrainStep
