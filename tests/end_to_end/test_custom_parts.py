@@ -105,11 +105,6 @@ METRIC = "model_config.metrics[0].custom_metric: "
     [
         (
             AUC,
-            '{custom_metric: {place: "own_part:Brier"}}',
-            f"{METRIC}custom_metric 'own_part:Brier': there is no module 'own_part'; is its folder on PYTHONPATH?",
-        ),
-        (
-            AUC,
             '{custom_metric: {place: "own_parts:Brier", options: {powr: 2}}}',
             (
                 f"{METRIC}custom_metric 'own_parts:Brier': cannot be made with its options: "

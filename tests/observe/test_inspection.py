@@ -6,8 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.config.errors import BudgetExceeded, ConfigError
-from penstock.config.sizes import MIB
+from penstock.config.errors import ConfigError
 from penstock.observe.inspect import inspect
 from penstock.observe.inspect_data import DataLook, Inspection, text_table
 from penstock.prep import profile
@@ -94,13 +93,6 @@ def test_files_that_disagree_are_reported_and_left_out(parquet_folder, columns, 
             "write all with the same columns and types"
         )
     ]
-
-
-def test_too_little_memory(parquet_folder):
-    with pytest.raises(
-        BudgetExceeded, match=r"looking at rows of .* needs about .* but may hold 1MiB; raise --memory"
-    ):
-        inspect(parquet_folder, DataLook(memory_bytes=MIB))
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,6 @@ class NoMethod:
                 "(too many positional arguments)"
             ),
         ),
-        ([StopAt], "StopAt is a class; give an object of it: StopAt(...)"),
         (StopAt(1), "expected a list of objects, not StopAt; write [callback]"),
         ([NoMethod()], "NoMethod has none of the methods on_log, on_eval, on_save, on_end"),
     ],

@@ -7,7 +7,7 @@ import torch
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
-from penstock.data.memory_plan import EVALUATION, StageShares, share_data_path, share_model
+from penstock.data.memory_plan import EVALUATION, share_data_path, share_model
 from penstock.readers.files import DataFile
 from penstock.run.training import dense_copies, model_bytes
 from penstock.runtime.budget import MemoryBudget
@@ -57,16 +57,6 @@ def test_what_cannot_be_made_smaller_comes_first_and_the_data_path_shares_the_re
 )
 def test_what_a_stage_gets_of_1gib(needs, data_path, stage, size):
     assert planned(1024 * MIB, {"": needs}, **data_path).get(stage) == size
-
-
-def test_the_shares_of_a_stream_by_stage():
-    budget = MemoryBudget(1024 * MIB)
-    share_data_path(budget, {"": Needs(), EVALUATION: Needs()}, shuffle_bytes=MIB)
-    shares = StageShares.of(budget, EVALUATION)
-
-    assert StageShares.of(budget).shuffle is budget.shares["shuffle"]
-    assert shares.reader is budget.shares["evaluation reader"]
-    assert shares.shuffle is None
 
 
 def test_a_run_that_evaluates_has_shares_for_a_second_stream():

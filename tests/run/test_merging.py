@@ -25,13 +25,6 @@ def options_of(limit: str = "1GiB", **keys: Any) -> MergeOptions:
     return merge_options(RunConfig.model_validate({"memory": {"limit": limit}, "preprocessing": keys}))
 
 
-@pytest.mark.parametrize(("target", "expected"), [("ipc", ("zstd", 3)), ("hdf5", ("none", None))])
-def test_compression_is_also_that_of_a_store_where_its_target_has_any(target: str, expected: tuple[Any, Any]):
-    options = options_of(target=target, compression="zstd", compression_level=3)
-
-    assert (options.compression, options.level) == expected
-
-
 def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(run: RunConfig):
 
     result = merge_run(run)
@@ -115,35 +108,6 @@ def test_no_store_among_the_raw_files(run: RunConfig, output_dir: str, message: 
 
     assert str(told.value) == f"preprocessing.output_dir: {message}"
     assert sorted(path.name for path in Path("raw").iterdir()) == ["game_0.txt", "game_1.txt"]
-
-
-def test_a_group_key_is_of_no_interest_where_files_are_kept_together(run: RunConfig):
-    shares = {"train": 0.5, "val": 0.5, "test": 0.0, "by": "file"}
-    penstock.merge("batches", "store", splits=shares)
-
-    again = penstock.merge("batches", "store", splits={**shares, "group_key": "player"})
-
-    assert again.was_whole
-
-
-def test_what_a_run_file_says_can_be_said_here(tmp_path: Path):
-    write_batches(tmp_path / "in", groups=True)
-
-    result = penstock.merge(
-        str(tmp_path / "in"),
-        str(tmp_path / "out"),
-        splits={"train": 0.5, "val": 0.5, "test": 0.0, "by": "group"},
-        shuffle=True,
-        seed=7,
-        target="parquet",
-        compression="zstd",
-        compression_level=3,
-        merge_workers=2,
-        memory_limit="64MiB",
-    )
-
-    assert result.num_samples.keys() == {"train", "val"}
-    assert sorted(path.parent.name for path in (tmp_path / "out").rglob("*.parquet")) == ["train", "val"]
 
 
 def test_its_arguments_are_called_like_the_keys_of_run_files():

@@ -9,7 +9,6 @@ import pytest
 
 import penstock
 from penstock.config.sizes import MIB, format_size
-from penstock.run.prepare import reading_of
 from penstock.run.run_config import RunConfig
 from penstock.runtime.memory import MemoryMonitor
 from tests.prep.raw import enter_folder, events
@@ -94,16 +93,6 @@ def test_nothing_is_measured_where_that_is_switched_off(folder: Path, monkeypatc
 def test_a_run_without_preprocessing():
     with pytest.raises(penstock.ConfigError, match=r"^preprocessing: is required by this command"):
         penstock.prepare(RunConfig())
-
-
-def test_csv_files_have_a_header_unless_the_run_file_names_their_columns():
-    assert reading_of(RunConfig()).with_header
-    assert not reading_of(RunConfig.model_validate({"data_config": {"with_header": False}})).with_header
-    named = {"data_config": {"input_fields": [{"input_name": "a"}], "delimiter": ";"}}
-    assert reading_of(RunConfig.model_validate(named)).model_dump(include={"with_header", "delimiter"}) == {
-        "with_header": False,
-        "delimiter": ";",
-    }
 
 
 def test_preparing_loads_no_torch():

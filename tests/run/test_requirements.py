@@ -4,11 +4,9 @@ import pytest
 
 from penstock.config.errors import ConfigError, format_path
 from penstock.run.requirements import (
-    model_section,
     require_for_evaluation,
     require_for_prediction,
     require_for_training,
-    train_section,
 )
 from penstock.run.run_config import RunConfig
 from tests.run.test_run_config import deepfm, run_data
@@ -48,14 +46,6 @@ def tower(name="buy", **options):
 
 def towers(*each, **model):
     return {"feature_groups": GROUPS, "simple_multi_task": {"task_towers": list(each)}, **model}
-
-
-def test_a_whole_run_file_can_be_trained():
-    whole = RunConfig.model_validate(run_data())
-
-    require_for_training(whole)
-
-    assert (model_section(whole), train_section(whole)) == (whole.model, whole.train_config)
 
 
 def test_commands_list_everything_that_is_missing():
@@ -206,25 +196,6 @@ def test_weights_of_a_tower_wait_for_what_they_weigh():
             "needs task_space_indicator_label, which tells the rows of the space"
         ),
     }
-
-
-@pytest.mark.parametrize(
-    ("settings", "is_so"),
-    [
-        ({"num_epochs": 1}, True),  # an epoch may have more than 1,000 steps
-        ({"num_steps": 999}, False),
-        ({"num_steps": 10, "eval_steps": 5}, True),
-        ({"num_epochs": 2, "save_checkpoints_steps": 0}, False),
-        ({"num_epochs": 2, "save_checkpoints_steps": 0, "save_checkpoints_epochs": 1}, True),
-        ({"num_epochs": 1, "save_checkpoints_steps": 0, "save_checkpoints_epochs": 2}, False),
-    ],
-)
-def test_evaluations_on_the_way(settings, is_so):
-    data = run_data()
-    del data["train_config"]["num_epochs"]
-    data["train_config"] |= settings
-
-    assert RunConfig.model_validate(data).train_config.evaluates_on_the_way() is is_so
 
 
 COSINE = {"cosine_annealing_learning_rate": {"T_max": 10, "min_learning_rate": 0.01}}

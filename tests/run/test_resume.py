@@ -190,15 +190,13 @@ BEFORE = {
     "train_config": {"num_epochs": 1, "dense_optimizer": {"adam_optimizer": {"lr": 0.001}}},
 }
 TUESDAY = {**BEFORE, "train_input_path": "tuesday.parquet", "eval_input_path": "tuesday.parquet"}
-STEPS = {"num_steps": 9, "dense_optimizer": {"adam_optimizer": {"lr": 0.03}}}
 ONES, TWOS = ({f"key{index}": value for index in range(7)} for value in (1, 2))
 
 
 @pytest.mark.parametrize(
     ("before", "now", "new_data", "line"),
     [
-        (BEFORE, {**BEFORE, "model_dir": "/there/run"}, False, None),
-        ({}, BEFORE, False, None),  # a folder without a run file
+        # a folder without a run file
         # what a run started from decides nothing when it goes on
         (BEFORE, TUESDAY, True, None),  # other files are what new data are
         (
@@ -208,15 +206,6 @@ ONES, TWOS = ({f"key{index}": value for index in range(7)} for value in (1, 2))
             (
                 "2 changed settings: train_input_path monday.parquet -> tuesday.parquet, "
                 "eval_input_path not set -> tuesday.parquet"
-            ),
-        ),
-        (
-            BEFORE,
-            {**BEFORE, "train_config": STEPS},
-            False,
-            (
-                "3 changed settings: train_config.num_epochs 1 -> not set, "
-                "train_config.dense_optimizer.adam_optimizer.lr 0.001 -> 0.03, train_config.num_steps not set -> 9"
             ),
         ),
         (

@@ -6,7 +6,7 @@ import sys
 import pytest
 from pydantic import ValidationError
 
-from penstock.run.run_config import DataConfig, RunConfig
+from penstock.run.run_config import RunConfig
 
 
 def id_feature(name, **options):
@@ -66,17 +66,6 @@ def test_a_run_file_may_be_empty_until_a_command_needs_something():
     assert run.data_config.batch_size == 1024
     prepared = RunConfig.model_validate({"preprocessing": {"input_path": "replays/*", "num_workers": None}})
     assert prepared.preprocessing.batch_size == 500
-
-
-def test_the_model_is_called_model_config_and_data_config_holds_the_parts_of_five_owners():
-    run = RunConfig.model_validate(run_data())
-    parts = {"delimiter": ";", "batch_size": 8, "label_fields": ["y"], "num_workers": 2, "seed": 3}
-    data = DataConfig.model_validate(parts)
-
-    assert run.model.chosen("model")[0] == "deepfm"
-    assert "model_config" in run.model_dump(by_alias=True)
-    assert {key: getattr(data, key) for key in parts} == parts
-    assert data.chosen("sampler") is None
 
 
 def test_reading_a_run_file_does_not_import_torch():

@@ -47,7 +47,7 @@ def check(run: RunConfig) -> str:
             metrics.state_dict()
         if evaluator is not None:
             evaluator()
-        scanned, budget = training.source.scanned, training.budget
+        scanned, budget = training.plan.source.scanned, training.plan.budget
         num_parameters = sum(parameter.numel() for parameter in training.sharded.module.parameters())
         planned = [f"{share.name} {format_size(share.limit_bytes)}" for share in budget.shares.values()]
         columns = counted(len(scanned.columns.names), "column")

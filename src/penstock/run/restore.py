@@ -156,8 +156,8 @@ def continue_run(
         training.progress.move_to_new_data()
         training.batches.set_epoch(training.progress.epoch)
     else:
-        states, shares = checkpoint.documents["position"], StageShares.of(training.budget)
-        training.batches.load_state_dict(resumed_state(states, training.source, shares, training.shard))
+        states, shares = checkpoint.documents["position"], StageShares.of(training.plan.budget)
+        training.batches.load_state_dict(resumed_state(states, training.plan.source, shares, training.shard))
     for journal in (folder.log, folder.evaluations):
         journal.cut_back(checkpoint.step)
     checkpoints.remove_stale()
@@ -190,7 +190,7 @@ def _warn_of_old_data(checkpoint: Checkpoint, run: RunConfig, training: Training
     if saved["order"]["files"] != [list(file) for file in present["order"]["files"]]:
         return
     case = "the files are those of before, which were read to their end; they are trained again"
-    if 0 < training.progress.epoch_steps != training.source.num_batches(run.data_config):
+    if 0 < training.progress.epoch_steps != training.plan.source.num_batches(run.data_config):
         case = (
             "the run stopped in the middle of these files, which are now read from their first row again; "
             "--continue_train would go on where it stopped"

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from penstock.config.sizes import MIB
 from penstock.observe.report.charts import (
     MAX_POINTS,
-    BarSeries,
     Series,
     Unit,
     axis_over,
-    bar_chart,
     known_points,
     line_chart,
 )
@@ -41,17 +39,6 @@ def test_a_single_point_is_a_dot_and_no_point_is_no_chart() -> None:
     assert len(lines(Series("eval", [(3, 1.0)]))["curves"][0]["dots"]) == 1
     assert line_chart("Loss", "loss", [Series("eval", [])]) is None
     assert known_points([(1, 0.5), (2, None), (3, float("nan"))]) == [(1, 0.5)]
-
-
-def test_bars_have_their_values_and_a_missing_one_is_left_out() -> None:
-    series = [BarSeries("planned", [1024, 2048], hollow=True), BarSeries("measured", [512, None])]
-    chart = bar_chart("Memory", ["reader", "model"], "bytes", "bytes", series)
-
-    assert [f"{bar['name']}: {bar['text']}" for bar in chart["bars"]] == [
-        "planned: 1KiB",
-        "measured: 512B",
-        "planned: 2KiB",
-    ]
 
 
 @pytest.mark.parametrize("spike", [1, 10_000, 19_998])

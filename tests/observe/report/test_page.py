@@ -141,11 +141,6 @@ def test_a_run_that_stopped_early_shows_the_step_that_it_went_back_to(tmp_path: 
     ("end", "line", "auc"),
     [
         (
-            {"stopped_because": None},
-            "<b>one ran to its end at step 15.</b> It went back to step 10, the best one",
-            "<div><b>0.8000</b><span>auc</span><span>of step 10</span></div>",
-        ),
-        (
             {"restored_step": None, "stopped_because": "a callback asked for it"},
             "<b>one stopped early at step 15: </b>a callback asked for it.</p>",
             "<div><b>0.8500</b><span>auc</span></div>",
