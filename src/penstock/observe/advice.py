@@ -33,28 +33,21 @@ class DataPathFacts:
     num_steps: int
     waiting_share: float
     """Of the time of all steps, waiting for data; 0 to 1."""
-
     reading_seconds: float
     """Of all batches that the training process made: reading, shuffling, cutting and packing."""
-
     parsing_seconds: float
     """Of the same batches: parsing. What workers parse is not counted."""
-
     computing_seconds: float
     """Of all steps together: the model."""
-
     batch_rows: int
     batch_bytes: int
     """Of a record batch."""
-
     num_workers: int
     num_cores: int
     free_bytes: int
     """What the measured peak leaves of the limit."""
-
     share_bytes: Mapping[str, int]
     """What each stage was given, by its name."""
-
     dataset_type: str = "ParquetDataset"
 
 
@@ -64,10 +57,8 @@ class Advice:
     change: str
     setting: str
     """The key of the run file, or the command, that is to be changed or run."""
-
     extra_bytes: int = 0
     """What it would take beyond what is taken now; negative: it frees so much."""
-
     missing_bytes: int = 0
     """How much of it does not fit below memory.limit as it is."""
 

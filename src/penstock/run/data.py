@@ -95,7 +95,19 @@ def open_source(
     `beside` is a folder of the run, where indexes of the files are kept and rows that cannot be used are written;
     without it nothing is written.
     """
-    looked_at = {} if scoring else _looked_at(data, parser)
+    sequences = {
+        feature.name: SequenceLength(feature.source.column, feature.source.separator.decode())
+        for feature in parser.features
+        if isinstance(feature, SparseIds)
+    }
+    # What cutting and bucketing look at, by its key; names of features stand for their columns.
+    looked_at: dict[str, CostOf | SequenceLength] = {}
+    if data.sample_cost_field and not scoring:
+        looked_at["sample_cost_field"] = ColumnCost(data.sample_cost_field)
+    elif data.sample_cost and not scoring:
+        looked_at["sample_cost"] = cost_of_expression(data.sample_cost, sequences)
+    if data.bucket_by and not scoring:
+        looked_at["bucket_by"] = sequences.get(data.bucket_by) or SequenceLength(data.bucket_by)
     cut_columns = [column for looks in looked_at.values() for column in looks.columns]
     columns = tuple(dict.fromkeys([*parser.columns, *cut_columns, *reserved_columns]))
 
@@ -127,23 +139,6 @@ def open_source(
     assert not isinstance(cost, SequenceLength)
     bucketing = Bucketing(length, batch_rows(data)) if isinstance(length, SequenceLength) else None
     return DataSource(scanned, parser, tuple(reserved_columns), cost, bucketing, quarantine, wanted)
-
-
-def _looked_at(data: DataConfig, parser: Parser) -> dict[str, CostOf | SequenceLength]:
-    """What cutting and bucketing look at, by its key; names of features stand for their columns."""
-    sequences: Mapping[str, SequenceLength] = {
-        feature.name: SequenceLength(feature.source.column, feature.source.separator.decode())
-        for feature in parser.features
-        if isinstance(feature, SparseIds)
-    }
-    found: dict[str, CostOf | SequenceLength] = {}
-    if data.sample_cost_field:
-        found["sample_cost_field"] = ColumnCost(data.sample_cost_field)
-    elif data.sample_cost:
-        found["sample_cost"] = cost_of_expression(data.sample_cost, sequences)
-    if data.bucket_by:
-        found["bucket_by"] = sequences.get(data.bucket_by) or SequenceLength(data.bucket_by)
-    return found
 
 
 def _check_sampled_labels(data: DataConfig, scanned: ScannedFiles, columns: Sequence[str]) -> None:
