@@ -40,13 +40,6 @@ CASES = {
         READING,
         f"{READ}`penstock inspect` says what is wrong with the files, `penstock rewrite` puts it right",
     ),
-    "reading text": (
-        replace(READING, dataset_type="CsvDataset", share_bytes={"reader": 8 * MIB}),
-        (
-            f"{READ}CSV files as Parquet (`penstock rewrite`, then train_input_path: what it wrote) "
-            "would take about 24MiB more"
-        ),
-    ),
     "reading, with a large shuffle": (
         replace(READING, share_bytes=SHUFFLED),
         (

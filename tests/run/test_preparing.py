@@ -110,15 +110,3 @@ def test_nothing_is_written_to_a_folder_of_others(folder: Path):
             penstock.prepare("prep.yaml", restart=restart)
 
     assert [path.name for path in (folder / "batches").iterdir()] == ["notes.txt"]
-
-
-def test_an_output_dir_that_is_a_file_is_told_before_anything_is_done(folder: Path):
-    run = penstock.load_run("prep.yaml", {"preprocessing.output_dir": "prep.yaml"})
-
-    with pytest.raises(
-        penstock.ConfigError, match=r"^preprocessing\.output_dir: prep\.yaml is a file; name a folder"
-    ):
-        penstock.prepare(run)
-
-    assert not (folder / "batches").exists()
-    assert penstock.prepare(run, merge=False).merged is None
