@@ -47,13 +47,6 @@ def test_a_reader_of_the_output_that_goes_away_is_no_error(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-def test_an_exit_code_that_was_chosen_is_kept():
-    with pytest.raises(typer.Exit) as left, one_line_errors():
-        raise typer.Exit(143)
-
-    assert left.value.exit_code == 143
-
-
 @pytest.mark.parametrize(
     "error", [DataError("a.parquet: is empty"), OSError(28, "full"), ZeroDivisionError()]
 )

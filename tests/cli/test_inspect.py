@@ -8,20 +8,6 @@ from penstock.readers.batch_files import save_batch
 from tests.cli.desk import Desk
 
 
-def test_a_parquet_file(desk: Desk):
-    done = desk.penstock("inspect", "clicks.parquet")
-
-    lines = done.stdout.splitlines()
-    assert lines[:4] == ["Parquet files", "  files: 1", "  rows: 6", "  row groups: 1"]
-    assert [line.split() for line in lines[-5:]] == [
-        ["column", "type", "nulls", "distinct", "min", "max"],
-        ["user_id", "int64", "0", "6", "1", "6"],
-        ["item_id", "int64", "0", "6", "4", "9"],
-        ["price", "double", "16.7%", "5", "0.5", "4.5"],
-        ["click", "int64", "0", "2", "0", "1"],
-    ]
-
-
 def test_csv_is_told_what_it_would_be_as_parquet(desk: Desk):
     desk.write("clicks.csv", "user_id,price\n" + "123456,0.5\n" * 100_000)
 
@@ -32,18 +18,6 @@ def test_csv_is_told_what_it_would_be_as_parquet(desk: Desk):
     assert lines[2] == "  rows: 100,000"
     assert lines[-1].endswith("as Parquet, and read faster; penstock rewrite clicks.csv NEW_FOLDER")
     assert done.stderr.splitlines()[-1].startswith("inspecting: rows 100,000/100,000  rows/s ")
-
-
-def test_text_without_a_header(desk: Desk):
-    desk.write("clicks.tsv", "1\tx\n2\ty\n")
-
-    found = json.loads(desk.penstock("inspect", "clicks.tsv", "--no-header", "--json").stdout)
-
-    assert found["kind"] == "CSV files (without a header)"
-    assert [(column["column"], column["type"]) for column in found["columns"]] == [
-        ("c0", "int64"),
-        ("c1", "string"),
-    ]
 
 
 def test_a_run_and_a_checkpoint(trained_desk: Desk):

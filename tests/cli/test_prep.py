@@ -1,5 +1,6 @@
-"""`penstock prep` and `penstock merge`."""
+"""`penstock prep` and `penstock merge`, and `penstock check` on a run file that has only preprocessing."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -19,22 +20,6 @@ def games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """A folder with two raw files and a run file that has nothing but preprocessing."""
     enter_folder(tmp_path, monkeypatch)
     return Desk(tmp_path)
-
-
-def test_prep_makes_a_store(games: Desk):
-    done = games.penstock("prep", "prep.yaml")
-
-    assert done.exit_code == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith("prepared  9 samples of 2 files in 3 batch files, ")
-    assert lines[1].endswith("samples/s, one process")
-    assert lines[2].startswith("merged    3 batch files to store: train 9; ")
-    assert lines[3].startswith("time      ")
-    assert lines[4].startswith("memory    at most ")
-    assert all(stage in lines[4] for stage in ("finding the schema", "preparing", "merging"))
-    assert np.load("store/X_train.npy", mmap_mode="r").shape == (9, 3)
-    assert np.load("store/labels_train.npz")["action"].tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1]
-    assert np.load("store/masks_train.npz")["action"].sum() == 9
 
 
 def test_the_steps_one_by_one(games: Desk):
@@ -140,17 +125,6 @@ def test_ctrl_c_keeps_what_is_done(games: Desk, parallel: str):
     assert not any(Path("batches").glob("*.partial"))
 
 
-def test_an_interrupt_that_extract_raises_is_one(games: Desk):
-    Path("raw/game_1.txt").write_text("interrupt\n")
-
-    done = games.penstock("prep", "prep.yaml")
-
-    assert (done.exit_code, done.stderr.splitlines()[-1]) == (
-        130,
-        "error: stopped: what is done is kept; run the same again to go on",
-    )
-
-
 def test_ctrl_c_while_merging_says_that_the_same_goes_on(games: Desk, monkeypatch: pytest.MonkeyPatch):
     games.penstock("prep", "prep.yaml", "--skip-merge")
 
@@ -165,3 +139,48 @@ def test_ctrl_c_while_merging_says_that_the_same_goes_on(games: Desk, monkeypatc
     assert not Path("store/manifest.json").exists()
     assert games.penstock("merge", "prep.yaml").exit_code == 0
     assert games.penstock("merge", "prep.yaml", "--verify").exit_code == 0
+
+
+def test_what_would_be_prepared_is_told_and_nothing_is_written(games: Desk):
+    done = games.penstock("check", "prep.yaml")
+
+    assert done.stdout.splitlines() == [
+        "raw files    2 files, 108B",
+        "extract      rawgame:samples",
+        "arrays       strategic_features float32 x 3, labels_action int16, masks_action int8 x 4",
+        "written to   batches, merged to store",
+        "check        all good for prep and merge; nothing of training is in this file, and nothing was written",
+    ]
+    assert not Path("batches").exists()
+
+
+def test_a_memory_limit_that_prep_would_refuse_is_refused_with_one_that_does(games: Desk):
+    refused = games.penstock("check", "prep.yaml", "--memory", "20MiB")
+
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    told = re.fullmatch(
+        r"error: memory\.limit: is 20MiB, but the program alone takes .*iB; raise it to (\d+MiB)\n",
+        refused.stderr,
+    )
+    assert told is not None, refused.stderr
+    assert games.penstock("prep", "prep.yaml", "--memory", "20MiB").stderr.splitlines()[-1][:34] == (
+        "error: memory.limit: is 20MiB, but"
+    )
+    assert games.penstock("check", "prep.yaml", "--memory", told[1]).exit_code == 0
+    assert games.penstock("prep", "prep.yaml", "--memory", told[1]).exit_code == 0
+
+
+def test_what_prep_would_refuse_is_refused(games: Desk):
+    done = games.penstock("check", "prep.yaml", "--set", "preprocessing.extract=rawgame:smaples")
+    assert (done.exit_code, "'rawgame' has no 'smaples'" in done.stderr) == (1, True)
+
+    done = games.penstock("check", "prep.yaml", "--set", "preprocessing.output_dir=raw")
+    assert done.stderr.startswith(
+        "error: prep.yaml: preprocessing.output_dir: raw holds the raw file raw/game_0.txt"
+    )
+    for command in ("check", "prep"):
+        done = games.penstock(command, "prep.yaml", "--set", "preprocessing.output_dir=batches/store")
+        assert done.stderr == (
+            "error: prep.yaml: preprocessing.output_dir: batches/store lies in batches, the intermediate_dir; choose "
+            "one outside of it\n"
+        )

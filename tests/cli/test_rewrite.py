@@ -36,23 +36,6 @@ def test_in_the_order_of_the_input(desk: Desk):
     assert rows_of(desk, "out") == list(ROWS)
 
 
-def test_shuffled_into_files(desk: Desk):
-    done = desk.penstock(
-        "rewrite", "clicks.parquet", "out", "--shuffle", "--seed", "7", "--files", "2", "--verify"
-    )
-
-    assert done.exit_code == 0, done.stderr
-    assert "6 rows shuffled with seed 7" in done.stdout
-    assert "(all rows read back)" in done.stdout
-    assert sorted(path.name for path in (desk.folder / "out").iterdir()) == [
-        "_rewrite.json",
-        "part-00000.parquet",
-        "part-00001.parquet",
-    ]
-    assert Counter(rows_of(desk, "out")) == ROWS
-    assert rows_of(desk, "out") != list(ROWS)
-
-
 def test_some_columns_in_another_compression(desk: Desk):
     words = ["--columns", "click,user_id", "--compression", "snappy"]
     assert desk.penstock("rewrite", "clicks.parquet", "out", *words).exit_code == 0
@@ -83,20 +66,6 @@ def test_other_formats(desk: Desk, write, columns):
 
     assert done.exit_code == 0, done.stderr
     assert Counter(rows_of(desk, "out")) == Counter(zip(*columns.values(), strict=True))
-
-
-def test_text_without_a_header(desk: Desk):
-    desk.write("clicks.txt", "1|0.5|a\n2||b\n")
-
-    words = ["--no-header", "--delimiter", "|", "--fields", "user:STRING;price:FLOAT;city:STRING"]
-    declared = desk.penstock("rewrite", "clicks.txt", "declared", *words)
-
-    assert declared.exit_code == 0, declared.stderr
-    assert pq.read_table(desk.folder / "declared").to_pydict() == {
-        "user": ["1", "2"],
-        "price": [0.5, None],
-        "city": ["a", "b"],
-    }
 
 
 MISTAKES = {

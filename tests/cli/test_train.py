@@ -4,6 +4,7 @@ import shutil
 
 from typer.testing import Result
 
+import penstock
 from penstock.run.run_file import load_run
 from tests.cli.desk import Desk
 
@@ -105,15 +106,6 @@ def test_a_run_that_stopped_early_trains_on_new_data(desk: Desk):
     assert went_on.stdout.startswith("trained   4 steps")
 
 
-def test_a_fresh_run_has_no_optimizer_to_leave_out(desk: Desk):
-    done = desk.penstock("train", "run.yaml", "--ignore_restore_optimizer")
-
-    assert done.stderr == (
-        "error: --ignore_restore_optimizer: is for --continue_train and --new_data; nothing is restored\n"
-    )
-    assert done.exit_code == 1
-
-
 def test_a_run_that_goes_on_reports_changed_settings_and_takes_no_other_model(trained_desk: Desk):
     shutil.copytree("run", "other")
     tune = ["--fine_tune_checkpoint", "other"]
@@ -149,3 +141,23 @@ def test_a_run_that_is_stopped_before_it_begins_says_that_nothing_is_there(desk:
 
     assert done.stderr == "error: stopped before the first step: nothing was trained, and nothing is saved\n"
     assert done.exit_code == 130
+
+
+def test_keys_come_first_then_edits_then_those_of_json_and_hyphens_are_underscores(desk: Desk):
+    desk.write_clicks("other_clicks-1.parquet")
+
+    done = desk.penstock(
+        "train", "run.yaml",
+        "--train-input_path", "other_clicks-1.parquet",
+        "--edit_config_json", '{"data_config.batch_size": 2, "train_config.num_epochs": 3}',
+        "--set", "data_config.batch_size=5",
+        "--set", "memory.limit=6GiB",
+        "--set", "train_config.num_epochs=7",
+        "--memory", "5GiB",
+    )  # fmt: skip
+
+    assert done.exit_code == 0, done.stderr
+    run = penstock.load_run("run/run.yaml")
+    assert run.train_input_path == "other_clicks-1.parquet"
+    assert run.memory.limit == 6 * 2**30
+    assert (run.data_config.batch_size, run.train_config.num_epochs) == (2, 3)

@@ -15,8 +15,6 @@ from penstock.cli.app import app
 from penstock.prep.sample_data.write import write_sample_data
 from tests.cli.desk import messages_left_as_they_were
 
-pytest.register_assert_rewrite("tests.end_to_end.wrong_input.mistake")  # before a test imports it
-
 SMALL_RUN: dict[str, Any] = yaml.safe_load("""
 data_config: {batch_size: 512, fg_mode: FG_NORMAL, label_fields: [click], shuffle: true, shuffle_buffer: 1MiB}
 feature_configs:

@@ -6,16 +6,13 @@ How much faster the data path gets is a matter of the machine and its cores: ben
 import gzip
 import io
 import json
-import re
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from penstock.config.sizes import format_size
 from tests.end_to_end.conftest import Workplace
 
 pytestmark = pytest.mark.slow
@@ -94,27 +91,3 @@ def test_compressed_csv_is_to_be_rewritten(tmp_path):
     assert rewritten.code == 0, rewritten.err
     assert following.losses == waiting.losses
     assert following.advice is None or "as Parquet" not in following.advice["text"]
-
-
-def test_numbers_as_text_are_to_be_parsed_by_workers(tmp_path):
-    generator = np.random.default_rng(0)
-    texts = ["\x1d".join(map(str, row)) for row in generator.random((1000, 256)).round(6)]
-    table = {
-        "user": generator.integers(0, 1000, NUM_ROWS),
-        "click": generator.integers(0, 2, NUM_ROWS),
-        "vector": texts * (NUM_ROWS // 1000),
-    }
-    pq.write_table(pa.table(table), tmp_path / "rows.parquet", row_group_size=10_000, use_dictionary=False)
-    vector = {"raw_feature": {"feature_name": "vector", "expression": "item:vector", "value_dim": 256}}
-    features = [id_feature("user"), vector]
-    place = waiting_place(tmp_path, "rows.parquet", features, batch_size=2048, fg_mode="FG_NORMAL")
-
-    waiting = Outcome(place, "waiting")
-
-    assert waiting.advice["setting"] == "data_config.num_workers"
-    assert waiting.advice["text"] in waiting.report
-    cost = format_size(waiting.advice["extra_bytes"])
-    assert re.search(
-        rf"parsing is the bottleneck; data_config.num_workers: [1-9]\d* would take about {cost} more",
-        waiting.told[0],
-    )

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.end_to_end.conftest import Workplace, write_run
-from tests.end_to_end.runs import losses
 
 QUARANTINE = ["--set", "data_config.bad_rows=quarantine"]
 
@@ -55,17 +54,6 @@ def test_bad_rows_are_written_aside_once_by_training_and_by_evaluation(place):
     result = json.loads((place.folder / "run" / "result.json").read_text())
     assert (result["rows"], result["num_bad_rows"]) == (6_000 - 3, 3)
     assert result["bad_rows"] == "run/data/eval/bad_rows.jsonl"
-
-
-@pytest.mark.slow
-def test_workers_set_the_same_rows_aside(place):
-    plain = place.penstock("train", "run.yaml", *QUARANTINE)
-    expected, found = losses(place), bad_rows(place)
-    shutil.rmtree(place.folder / "run")
-    done = place.penstock("train", "run.yaml", *QUARANTINE, "--set", "data_config.num_workers=2")
-
-    assert plain.code == done.code == 0, done.err
-    assert (losses(place), bad_rows(place)) == (expected, found)
 
 
 def test_more_bad_rows_than_allowed_stop_the_run(place):

@@ -65,7 +65,3 @@ def test_every_command_prints_what_the_page_shows(tmp_path: Path) -> None:
         alike = [line for line in printed if line.split() and line.split()[0] in first_words][: len(shown)]
         assert without_measured(alike) == without_measured(shown), " ".join(words)
         assert measured(alike) == pytest.approx(measured(shown), abs=0.003)
-
-
-def test_the_example_goes_through_every_stage() -> None:
-    assert [words[0] for words, _ in commands()] == ["sample-data", "train", "eval", "train", "eval"]

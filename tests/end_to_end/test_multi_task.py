@@ -52,18 +52,6 @@ def test_simple_multi_task_learns_all_three(tmp_path, many_clicks):
     assert metrics["root_mean_squared_error_watch"] < 23
 
 
-@pytest.mark.slow
-def test_mmoe_learns_both(tmp_path, many_clicks):
-    metrics, labels = example_metrics(tmp_path, many_clicks, "mmoe.yaml")
-
-    assert 0.72 < metrics["auc_click"] < labels["click"].attainable_auc
-    assert 0.75 < metrics["auc_buy"] < labels["buy"].attainable_auc
-    place = Workplace(tmp_path, many_clicks, EXAMPLES / "mmoe.yaml")
-    inputs = "--eval_input_path", f"{many_clicks}/test/*.parquet", "--checkpoint_path", "best"
-    best = place.penstock("eval", EXAMPLES / "mmoe.yaml", "--model_dir", "run", *inputs)
-    assert best.code == 0, best.err
-
-
 def write_moves(path, num_rows):
     """In each state one move is best, if it is allowed; else the one after it. A second head says if it was."""
     generator = np.random.default_rng(0)

@@ -100,12 +100,6 @@ def test_every_command_prints_what_the_page_shows(place: Workplace) -> None:
     assert doctest.DocTestRunner().run(page).failed == 0
 
 
-def test_the_first_section_goes_through_every_stage() -> None:
-    names = [words[0] for words, _ in commands()]
-
-    assert names == ["sample-data", "prep", "merge", "merge", "train", "eval"]
-
-
 def test_the_table_has_every_key_with_its_default() -> None:
     rows = re.findall(
         r"^\| `([\w.]+)` \| `(.*?)` \|", section("Every key of `preprocessing`"), flags=re.MULTILINE

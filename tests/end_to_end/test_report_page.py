@@ -130,17 +130,6 @@ def test_the_values_under_the_pointer_are_shown(visit: Visit, tmp_path: Path) ->
     assert visit.complaints == []
 
 
-def test_a_chart_is_read_with_the_arrow_keys_too(visit: Visit, tmp_path: Path) -> None:
-    visit.open(write_report(write_run(tmp_path / "one")), WIDE)
-    chart = visit.page.locator("figure[data-chart]").first
-
-    chart.focus()
-    chart.press("ArrowRight")
-    chart.press("ArrowRight")
-
-    assert chart.locator(".tip").inner_text().startswith("step 10")
-
-
 @pytest.mark.parametrize("width", [WIDE, PHONE])
 def test_the_step_that_a_run_went_back_to_is_seen_in_its_charts(
     visit: Visit, tmp_path: Path, width: int

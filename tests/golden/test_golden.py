@@ -1,9 +1,4 @@
-"""What Penstock says and computes, compared with the files in expected/.
-
-    PENSTOCK_UPDATE_GOLDEN=1 python -m pytest tests/golden    (without -n)
-
-writes them anew, after a change that was meant; the diff of expected/ then shows it to whoever reads the commit.
-"""
+"""What Penstock says and computes, compared with the files in expected/ (see expected_files.py)."""
 
 import json
 import os
@@ -15,29 +10,11 @@ from typing import Any
 import pytest
 
 from example_runs import RUNS
+from tests.golden.expected_files import expected_json, expected_text
 from tests.golden.merging import MERGES, merged_files
-from tests.golden.refusals import every_refusal
 from tests.golden.surface import command_output, every_help, public_names
 
 ROOT = Path(__file__).parents[2]
-EXPECTED = Path(__file__).parent / "expected"
-IS_UPDATING = "PENSTOCK_UPDATE_GOLDEN" in os.environ
-
-
-def expected_text(name: str, found: str) -> str:
-    """The content of a file of expected/, after writing it where that was asked for."""
-    path = EXPECTED / name
-    if IS_UPDATING:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(found)
-    return path.read_text()
-
-
-def expected_json(name: str, found: dict[str, Any]) -> dict[str, Any]:
-    """The same of a JSON file of cases; those that were not run now are kept as they are."""
-    path = EXPECTED / name
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    return json.loads(expected_text(name, json.dumps({**kept, **found}, indent=1, sort_keys=True) + "\n"))
 
 
 def test_the_schema_of_run_files():
@@ -57,14 +34,6 @@ def test_public_names_and_their_signatures():
 
     assert found == expected_text("public_names.txt", found)
     assert "penstock." not in found
-
-
-@pytest.mark.slow  # the tests of wrong_input hold the same texts, case by case
-def test_what_wrong_input_is_refused_with(tmp_path_factory: pytest.TempPathFactory):
-    found = every_refusal(tmp_path_factory)
-
-    assert found == expected_json("refusals.json", found)
-    assert len(found) > 110
 
 
 @pytest.mark.parametrize("name", MERGES)

@@ -32,10 +32,6 @@ CASES = {
         replace(PARSING, free_bytes=100 * MIB),
         f"{PARSE}{WORKERS}: 2 would take about 230MiB more, which needs memory.limit raised by 130MiB",
     ),
-    "parsing, on every core": (
-        replace(PARSING, num_workers=4),
-        f"{PARSE}all cores parse already: give the run more of them, or fewer and simpler features",
-    ),
     "parsing, hardly longer than reading": (
         replace(PARSING, reading_seconds=40.0),
         f"{PARSE}worker processes would not help; columns of numbers and lists instead of text parse fastest",
@@ -44,13 +40,6 @@ CASES = {
         READING,
         f"{READ}`penstock inspect` says what is wrong with the files, `penstock rewrite` puts it right",
     ),
-    "reading text": (
-        replace(READING, dataset_type="CsvDataset", share_bytes={"reader": 8 * MIB}),
-        (
-            f"{READ}CSV files as Parquet (`penstock rewrite`, then train_input_path: what it wrote) "
-            "would take about 24MiB more"
-        ),
-    ),
     "reading, with a large shuffle": (
         replace(READING, share_bytes=SHUFFLED),
         (
@@ -58,22 +47,11 @@ CASES = {
             "data_config.shuffle_buffer: 16MiB would free about 240MiB"
         ),
     ),
-    "reading, with no memory to read ahead": (
-        replace(READING, share_bytes={"reader": 32 * MIB}),
-        f"{READ}nothing is read ahead for lack of memory: memory.limit raised by 64MiB would take about 64MiB more",
-    ),
     "small batches, made in no time": (
         replace(SMALL, batch_rows=256, batch_bytes=64 * 1024),
         (
             "batches of 256 rows are too small for the work that each one costs; "
             "data_config.batch_size: 1024 would take about 120.2MiB more"
-        ),
-    ),
-    "small batches, and every core parses": (
-        replace(PARSING, batch_rows=1024, num_workers=4),
-        (
-            "batches of 1,024 rows are too small for the work that each one costs; "
-            "data_config.batch_size: 4096 would take about 121.5MiB more"
         ),
     ),
     "bursts": (

@@ -1,12 +1,10 @@
 """What `inspect` says about batch files and stores."""
 
-import json
 import tracemalloc
 
 import numpy as np
 import pytest
 
-from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB
 from penstock.observe.inspect import inspect
 from penstock.observe.inspect_data import DataLook
@@ -67,17 +65,6 @@ def test_a_store_says_it_by_split(tmp_path):
     )
 
 
-@pytest.mark.parametrize("target", ["parquet", "hdf5"])
-def test_the_form_of_a_store_changes_nothing_that_is_said_of_its_arrays(tmp_path, target):
-    write_batches(tmp_path / "batches")
-    merge(tmp_path / "batches", tmp_path / "store", options=MergeOptions(target=target))
-
-    found = inspect(tmp_path / "store").as_dict()["arrays"]
-
-    expected = [{"split": "train", **row} for row in inspect(tmp_path / "batches").as_dict()["arrays"]]
-    assert found == expected
-
-
 def test_of_much_data_some_rows_are_looked_at_unless_all_are_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(profile, "WHOLE_BYTES", 1)
     monkeypatch.setattr(profile, "_MAX_PIECE_ROWS", 1)
@@ -104,36 +91,6 @@ def test_a_full_look_holds_a_few_megabytes(tmp_path):
         tracemalloc.stop()
 
     assert peak_bytes < array.nbytes / 2  # about 8MiB: pieces, never the 64MiB of the whole
-
-
-def test_an_array_that_must_be_decoded_needs_room(tmp_path):
-    save_batch(
-        tmp_path / "batch_0.npz", {"strategic_features": np.zeros((4, MIB))}, layout="npz", compression="zlib"
-    )
-
-    with pytest.raises(
-        BudgetExceeded, match=r"batch_0\.npz: looking at its values needs about .*; raise --memory$"
-    ):
-        inspect(tmp_path / "batch_0.npz", DataLook(memory_bytes=8 * MIB))
-
-
-def test_a_preparation_that_has_only_begun_is_told(tmp_path):
-    (tmp_path / "preparation.json").write_text("{}")
-
-    with pytest.raises(DataError, match="is a preparation without a batch file yet; run penstock prep"):
-        inspect(tmp_path)
-
-
-def test_nothing_is_in_an_empty_batch_and_everything_goes_into_json(tmp_path):
-    arrays = {"when": np.array(["2024-01-02"], "M8[ns]"), "name": np.array(["ab"]), "odd": np.array([np.inf])}
-    save_batch(tmp_path / "batch_0.batch", arrays)
-    save_batch(tmp_path / "batch_1.batch", {"labels_move": np.zeros(0, np.int16)})
-
-    found = json.loads(json.dumps(inspect(tmp_path / "batch_0.batch").as_dict(), allow_nan=False))
-    empty = inspect(tmp_path / "batch_1.batch")
-
-    assert [row["min"] for row in found["arrays"]] == ["2024-01-02T00:00:00.000000000", None, "inf"]
-    assert (empty.facts["samples"], empty.table[0]["min"], empty.shown_table[0]["min"]) == (0, None, "")
 
 
 def test_the_columns_that_arrays_were_made_of(tmp_path):

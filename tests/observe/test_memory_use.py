@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.config.sizes import MIB
-from penstock.observe.memory_use import StageUse, largest, measured_use, planned_use, use_lines, what_to_lower
+from penstock.observe.memory_use import StageUse, largest, measured_use, what_to_lower
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import MemoryReport
 
@@ -16,14 +16,6 @@ def budget_of_a_run() -> MemoryBudget:
     budget.share("reader", 200 * MIB)
     budget.share("shuffle", 80 * MIB, "data_config.shuffle_buffer")
     return budget
-
-
-def test_a_plan_ends_with_what_nobody_was_given():
-    plan = planned_use(budget_of_a_run())
-
-    assert [stage.name for stage in plan] == ["process", "model", "step", "reader", "shuffle", "free"]
-    assert sum(stage.planned_bytes for stage in plan) == 1000 * MIB
-    assert {stage.measured_bytes for stage in plan} == {None}
 
 
 def test_what_no_stage_leases_counts_for_the_step():
@@ -42,28 +34,9 @@ def test_what_no_stage_leases_counts_for_the_step():
     }
 
 
-def test_stages_that_leased_more_than_the_peak_leave_nothing_to_tell_of_the_step():
-    report = MemoryReport(1000 * MIB, start_bytes=390 * MIB, peak_bytes=400 * MIB)
-    uses = measured_use(budget_of_a_run(), report, model_bytes=110 * MIB)
-
-    assert next(use for use in uses if use.name == "step").measured_bytes is None
-    assert use_lines(uses) == [
-        "stage    planned  measured  set by",
-        "process   400MiB    400MiB  memory.limit",
-        "model     100MiB    110MiB  embedding sizes in feature_configs",
-        "step       50MiB            data_config.batch_size",
-        "reader    200MiB        0B  memory.limit",
-        "shuffle    80MiB        0B  data_config.shuffle_buffer",
-    ]
-
-
 @pytest.mark.parametrize(
     ("setting", "line"),
     [
-        (
-            "data_config.shuffle_buffer",
-            "it holds most (70MiB); to take less, lower data_config.shuffle_buffer",
-        ),
         ("metrics.xauc", "it holds most (70MiB); to take less, leave out metrics.xauc"),
         ("memory.limit", "no stage holds anything that a setting could make smaller"),
     ],

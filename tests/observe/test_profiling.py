@@ -47,13 +47,6 @@ def test_ten_steps_are_traced_after_one_that_passes_and_one_that_warms_up(
     assert f"profile: {figures}  aten::mm" in caplog.messages
 
 
-def test_a_run_that_ends_on_the_way_has_a_trace_of_what_there_was(tmp_path: Path) -> None:
-    [(operators, path)] = profiled(tmp_path, 5)
-
-    assert path.exists()
-    assert operators
-
-
 def test_a_busy_process_uses_a_processor_and_a_sleeping_one_does_not() -> None:
     # By this clock an hour passes without work, and then a second with some: true on a machine of any speed.
     clock = iter([0.0, 3600.0, 3601.0])

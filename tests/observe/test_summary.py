@@ -82,7 +82,6 @@ STOPPED = {"restored_step": 10, "stopped_because": "auc got no better in 2 evalu
             "restored  step-10, the best one, after a run to its end; eval and predict take it",
         ),
         ({"evaluated_step": None, "trained_rows": 0}, 1, "eval      nothing was evaluated"),
-        ({"evaluated_step": 10}, 2, "eval      of step 10: binary_cross_entropy 0.5000  auc 0.7500"),
         (
             {"num_bad_rows": 3, "bad_rows": Path("run/bad_rows.jsonl")},
             1,
@@ -92,12 +91,6 @@ STOPPED = {"restored_step": 10, "stopped_because": "auc got no better in 2 evalu
 )
 def test_what_else_there_is_to_say_of_a_training(facts, index, line):
     assert training_summary(replace(TRAINED, **facts)).splitlines()[index] == line
-
-
-def test_a_demonstration_stands_beside_the_best_attainable():
-    assert training_summary(TRAINED, attainable_auc=0.8).splitlines()[0] == (
-        "test AUC  0.7500, where 0.8000 is the best that any model can reach on these rows"
-    )
 
 
 def test_evaluation():

@@ -1,11 +1,13 @@
 """Objects that a user hangs into a training run; tests/library shows what they are told, and when."""
 
+import re
+import sqlite3
+from pathlib import Path
+
 import pytest
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import ConfigError
-from penstock.training.callbacks import Control, require_callbacks
-from penstock.training.learning_rates import LearningRates
 from tests.run.training_runs import desk_elsewhere, log_of, parameters, steps_of, trained
 
 RARELY = {"train_config.save_checkpoints_steps": 0, "train_config.num_epochs": 2}
@@ -45,13 +47,6 @@ def test_a_stop_that_a_kill_came_before_still_stops_and_a_stopped_run_goes_on_wh
 
     further = trained(desk, RARELY, resume=True, callbacks=[StopAt(2)])
     assert (further.steps, further.stopped_because) == (6, None)
-
-
-def test_a_stop_is_forgotten_by_a_run_without_callbacks(desk):
-    trained(desk, RARELY, callbacks=[StopAt(2)])
-    without_end(desk)
-
-    assert trained(desk, RARELY, resume=True).steps == 6
 
 
 class Halve:
@@ -130,7 +125,6 @@ class NoMethod:
                 "(too many positional arguments)"
             ),
         ),
-        ([StopAt], "StopAt is a class; give an object of it: StopAt(...)"),
         (StopAt(1), "expected a list of objects, not StopAt; write [callback]"),
         ([NoMethod()], "NoMethod has none of the methods on_log, on_eval, on_save, on_end"),
     ],
@@ -143,11 +137,22 @@ def test_what_could_not_be_called_is_refused_before_anything_is_written(desk, ca
     assert not (desk.folder / "run").exists()
 
 
-def test_a_method_may_have_more_arguments_and_a_rate_is_a_number():
-    class Generous:
-        def on_log(self, step, metrics, control, *rest, loud=False):
-            """Takes what it is given."""
+PAGE = Path(__file__).parents[2] / "docs" / "training.md"
 
-    require_callbacks([Generous()])
-    with pytest.raises(ConfigError, match=r"set_learning_rate: a rate is a number or None, not '0\.1'"):
-        Control(LearningRates({})).set_learning_rate("0.1")
+
+def test_the_callback_of_the_page_feeds_its_tracker(desk):
+    _, _, section = PAGE.read_text(encoding="utf-8").partition("## Callbacks")
+    (program,) = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    names = {}
+
+    exec(compile(program, str(PAGE), "exec"), names)
+
+    found = sqlite3.connect(desk.folder / "tracker.db").execute(
+        "SELECT run, step, event, name FROM numbers WHERE name IN ('loss', 'auc') ORDER BY rowid"
+    )
+    assert found.fetchall() == [
+        ("run", 1, "train", "loss"),
+        ("run", 2, "train", "loss"),
+        ("run", 2, "eval", "auc"),
+    ]
+    assert names["result"].steps == 2

@@ -1,17 +1,21 @@
-"""From the data section of a run to batches: how many, how many rows are shuffled, and the order of scoring."""
+"""From a run to its batches: how many, how many rows are shuffled, the order of scoring, and what its parser reads."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
-from penstock.config.errors import ConfigError
+import penstock
 from penstock.config.sizes import MIB
 from penstock.data.memory_plan import StageShares
 from penstock.features.parser import Parser
+from penstock.features.task_columns import SideColumns
 from penstock.readers.files import list_files
-from penstock.run.data import DataSource, find_files, open_source, scoring_batches, shuffle_rows
+from penstock.run.build import build_parser
+from penstock.run.data import DataSource, open_source, scoring_batches, shuffle_rows
 from penstock.run.run_config import DataConfig
 from penstock.runtime.budget import MemoryBudget
+from tests.cli.desk import RUN_FILE
 
 PARSER = Parser([], label_fields=["click"])
 
@@ -27,13 +31,6 @@ def source(tmp_path) -> DataSource:
         table = pa.table({"click": list(labels), "other": ["x"] * len(labels)})
         pq.write_table(table, tmp_path / f"{index}.parquet")
     return open_source(data(), list_files(str(tmp_path)), PARSER)
-
-
-def test_a_path_that_a_command_needs():
-    with pytest.raises(
-        ConfigError, match=r"^eval_input_path: is required by this command; set it, or give --eval_"
-    ):
-        find_files("", "eval_input_path")
 
 
 def test_batches_and_rows_of_the_shuffle_are_counted_before_they_are_read(source):
@@ -55,3 +52,35 @@ def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(source):
         found = [batch.reserves.get()["click"].to_pylist() for batch in batches]
 
     assert found == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
+
+
+def run_with(**model):
+    run = yaml.safe_load(RUN_FILE)
+    run["model_config"] = {**run["model_config"], **model}
+    return penstock.RunConfig.model_validate(run)
+
+
+def test_a_session_is_the_column_of_a_feature_or_the_column_of_this_name():
+    feature = run_with(num_class=2, losses=[{"jrc_loss": {"session_name": "user"}}])
+    other = run_with(num_class=2, losses=[{"jrc_loss": {"session_name": "visit_id"}}])
+
+    assert build_parser(feature).side == SideColumns(sessions={"user": "user_id"})
+    assert build_parser(other).side == SideColumns(sessions={"visit_id": "visit_id"})
+    assert build_parser(other, with_labels=False).side == SideColumns()
+
+
+def test_masks_are_read_for_prediction_too():
+    head = {"tower_name": "move", "label_name": "click", "num_class": 3, "mask_name": "allowed"}
+    losses = [{"softmax_cross_entropy": {}}]
+    run = run_with(
+        deepfm=None,
+        losses=[],
+        metrics=[],
+        feature_groups=[{"group_name": "all", "feature_names": ["user"]}],
+        simple_multi_task={"task_towers": [{**head, "losses": losses}]},
+    )
+
+    parser = build_parser(run, with_labels=False)
+
+    assert parser.side == SideColumns(masks={"allowed": 3})
+    assert parser.columns == ("user_id", "allowed")

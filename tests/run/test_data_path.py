@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
-from penstock.data.sections import Oversize
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
 from penstock.readers.order import Shard
@@ -24,7 +22,6 @@ from penstock.run.run_config import DataConfig
 from penstock.runtime.budget import MemoryBudget
 from tests.readers.samples import take
 
-INT64 = pa.int64()
 PARSER = Parser([], label_fields=["number"])
 
 
@@ -35,30 +32,24 @@ class Case:
     rows_per_file: Sequence[int] = (10,)
     row_group_rows: int = 4
     batch_rows: int = 3
-    costs: Sequence[object] = (1,)
+    costs: Sequence[int] = (1,)
     """Of the rows, over and over again."""
-    cost_type: pa.DataType = INT64
     cost_limit: int | None = None
-    oversize: Oversize = Oversize.alone
-    null_cost: float | None = None
     max_batch_rows: int | None = None
     window_rows: int = 0
-    drop_remainder: bool = False
     num_ranks: int = 1
 
     @property
     def num_rows(self) -> int:
         return sum(self.rows_per_file)
 
-    def cost_of(self, number: int) -> object:
+    def cost_of(self, number: int) -> int:
         return self.costs[number % len(self.costs)]
 
     def config(self) -> DataConfig:
         by_cost = {} if self.cost_limit is None else {
             "sample_cost_field": "cost",
             "batch_cost_size": self.cost_limit,
-            "oversize": self.oversize,
-            "null_cost": self.null_cost,
             "max_batch_rows": self.max_batch_rows,
         }  # fmt: skip
         return DataConfig(
@@ -66,7 +57,6 @@ class Case:
             label_fields=["number"],
             shuffle=self.window_rows > 0,
             seed=3,
-            drop_remainder=self.drop_remainder,
             **by_cost,
         )
 
@@ -76,7 +66,7 @@ class Case:
             numbers = list(range(start, start + num_rows))
             table = pa.table(
                 {"number": pa.array(numbers, pa.int64()),
-                 "cost": pa.array([self.cost_of(number) for number in numbers], self.cost_type)}
+                 "cost": pa.array([self.cost_of(number) for number in numbers])}
             )  # fmt: skip
             pq.write_table(table, folder / f"{index}.parquet", row_group_size=self.row_group_rows)
             start += num_rows
@@ -173,48 +163,3 @@ def test_a_rank_goes_on_as_if_it_had_not_stopped(
         rank.load(states)
 
     assert [first + list(rank.stream) for first, rank in zip(taken, resumed, strict=True)] == expected
-
-
-AWKWARD = {
-    "no rows": (Case(rows_per_file=[0]), []),
-    "fewer rows than ranks": (Case(rows_per_file=[2], num_ranks=4), [[0], [1]]),
-    "empty files between full ones": (Case(rows_per_file=[0, 2, 0, 0, 3, 0]), [[0, 1, 2], [3, 4]]),
-    "drop_remainder drops everything": (Case(rows_per_file=[2], drop_remainder=True), []),
-    "oversize rows at chunk borders": (
-        Case([4, 4], costs=[99, 1, 1, 99], cost_limit=10), [[0], [1, 2], [3], [4], [5, 6], [7]]
-    ),
-    "oversize rows at chunk borders, dropped": (
-        Case([4, 4], costs=[99, 1, 1, 99], cost_limit=10, oversize=Oversize.drop), [[1, 2, 5, 6]]
-    ),
-    "NaN costs with a value": (
-        Case([4], costs=[float("nan"), 6.0], cost_type=pa.float64(), cost_limit=10, null_cost=4), [[0, 1], [2, 3]]
-    ),
-    "a cost at the end of int64": (Case([2], costs=[2**63 - 1], cost_limit=2**62), [[0], [1]]),
-    "costs summed over files": (Case([1, 1, 1, 1], costs=[5], cost_limit=15), [[0, 1, 2], [3]]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("case", "expected"), AWKWARD.values(), ids=AWKWARD.keys())
-def test_awkward_cases_by_name(case: Case, expected: list[list[int]], tmp_path: Path) -> None:
-    source = case.write(tmp_path)
-    found = [batch for rank in ranks_of(case, source, case.num_ranks) for batch in numbers(list(rank.stream))]
-    shuffled = replace(case, window_rows=3)
-    mixed = [row for rank in ranks_of(shuffled, source, case.num_ranks) for row in flat(list(rank.stream))]
-
-    assert found == expected
-    assert len(mixed) == len(set(mixed)) == sum(map(len, expected))
-
-
-@pytest.mark.parametrize(
-    ("cost", "cost_type", "problem"),
-    [(None, pa.int64(), "null"), (float("nan"), pa.float64(), "nan"), (-1, pa.int64(), "-1")],
-    ids=["null", "NaN", "negative"],
-)
-def test_a_bad_cost_names_file_and_row(
-    cost: object, cost_type: pa.DataType, problem: str, tmp_path: Path
-) -> None:
-    case = Case([4, 4], costs=[1, 1, 1, 1, 1, 1, cost, 1], cost_type=cost_type, cost_limit=10)
-    source = case.write(tmp_path)
-
-    with pytest.raises(DataError, match=rf"1\.parquet: row 2: column 'cost'.*{problem}"):
-        list(ranks_of(case, source, 1)[0].stream)

@@ -47,18 +47,6 @@ def test_each_column_with_its_use_labels_first(desk: Desk) -> None:
     assert profile["columns"][0]["column"] == "click"
 
 
-def test_columns_that_metrics_group_by_and_lists(desk: Desk) -> None:
-    desk.write_run(("metrics: [{auc: {}}]", "metrics: [{grouped_auc: {grouping_key: user}}]"))
-    desk.write_clicks(item_id=[[1], [2, 3], [], [4], [5, 6, 7], None])
-
-    columns = {column["column"]: column for column in profile_of(desk)["columns"]}
-
-    assert columns["user_id"]["used_for"] == ["id_feature user", "grouping of metrics"]
-    assert (columns["item_id"]["shortest"], columns["item_id"]["longest"]) == (0, 3)
-    assert columns["item_id"]["type"] == "list<int64>"
-    assert columns["user_id"]["shortest"] is None
-
-
 def test_a_run_that_goes_on_keeps_its_profile_and_new_data_make_a_new_one(desk: Desk) -> None:
     trained(desk)
     (desk.folder / "run" / "data_profile.json").write_text("{}")

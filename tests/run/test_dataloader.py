@@ -51,20 +51,6 @@ def test_what_is_given_wrongly_is_told(desk: Desk, wrong: dict, message: str):
     assert str(told.value) == message
 
 
-def test_the_state_of_a_rank_that_is_missing_is_named(desk: Desk):
-    run = penstock.load_run("run.yaml")
-    with penstock.create_dataloader(run, world=penstock.World(1, 2)) as batches:
-        state = batches.state_dict()
-
-    for states, problem in (
-        ([state], "missing: shard 0 of 2"),
-        ([state, state], "given more than once: shard 1 of 2; missing: shard 0 of 2"),
-    ):
-        with pytest.raises(penstock.CheckpointError) as told:
-            penstock.create_dataloader(run, states=states)
-        assert str(told.value) == f"the positions of all shards are needed together, each once; {problem}"
-
-
 def test_a_label_that_samples_made_text_of_names_the_cure_and_the_cure_works(desk: Desk):
     desk.write("clicks.csv", "user_id,item_id,price,click\n1,9,0.5,0\n2,8,1.5,yes\n3,7,2.5,1\n")
     desk.write_run(CSV)

@@ -82,17 +82,6 @@ def test_a_run_that_stopped_stays_stopped_and_a_patient_one_goes_on(desk, whole)
     assert further.steps > whole.steps
 
 
-def test_a_run_to_its_end_goes_back_to_its_best_and_has_stopped_for_nothing(desk):
-    patient = {"metric": "binary_cross_entropy", "patience": 100}
-
-    result = trained(desk, WORSE | {"train_config.early_stopping": patient, "train_config.num_epochs": 4})
-
-    step, loss = best_of(result.model_dir)
-    assert (result.steps, result.stopped_because) == (12, None)
-    assert (result.restored_step, result.losses["binary_cross_entropy"]) == (step, loss)
-    assert step < result.steps
-
-
 def test_a_kill_after_a_checkpoint_changes_nothing(desk, whole):
     trained(desk, WORSE | {"train_config.num_epochs": None, "train_config.num_steps": 3})
     (desk.folder / "run/best.json").unlink()
@@ -104,20 +93,3 @@ def test_a_kill_after_a_checkpoint_changes_nothing(desk, whole):
     assert [record["losses"] for record in evaluations(resumed.model_dir)] == [
         record["losses"] for record in evaluations(whole.model_dir)
     ]
-
-
-@pytest.mark.parametrize(
-    "sets",
-    [
-        WORSE
-        | {"train_config.early_stopping": WORSE["train_config.early_stopping"] | {"restore_best": False}},
-        {"train_config.early_stopping": {"metric": "binary_cross_entropy"}},
-    ],
-    ids=["the last may be kept", "the last is the best"],
-)
-def test_a_run_that_ends_with_its_last_step_went_back_to_nothing(desk, sets):
-    result = trained(desk, sets)
-
-    assert (result.restored_step, result.checkpoint.name) == (None, f"step-{result.steps}")
-    assert marked_step(result.model_dir) == (None if sets.keys() >= WORSE.keys() else result.steps)
-    assert log_of(result.model_dir)[-1]["restored_step"] is None

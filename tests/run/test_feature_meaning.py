@@ -42,9 +42,7 @@ SAME = {
         user(),
         user(pooling="sum", separator="\x1d", default_value="", weighted=False, value_dim=0),
     ),
-    "the name that a table has anyway": (user(), user(embedding_name="user_id_emb")),
     "how a table begins and moves": (user(), user(init_fn="nn.init.ones_", trainable=False)),
-    "what the shape of a table shows": (user(), user(num_buckets=20, embedding_dim=8)),
     "a mode by its old name": (meaning(), meaning(mode="FG_NONE", fg_encoded=False, fg_threads=0)),
     "a feature that no group uses": (
         meaning(),
@@ -55,7 +53,6 @@ SAME = {
         age("FG_NONE"),
         age("FG_NONE", expression="user:years", normalizer="method=minmax,min=0,max=9", default_value="7"),
     ),
-    "batches": (meaning(), meaning(batch_size=7, shuffle=True)),
 }
 
 DIFFERENT = {
@@ -63,16 +60,6 @@ DIFFERENT = {
         words("red", "green"),
         words("green", "red"),
         differs("feature 'user_id': vocab_list[0]", '"red"', '"green"'),
-    ),
-    "one word more": (
-        words("red"),
-        words("red", "green"),
-        "feature 'user_id': vocab_list has another length: 1 in the checkpoint, 2 in this run file",
-    ),
-    "vocab_dict": (
-        user(num_buckets=None, vocab_dict={"red": 2, "green": 3}),
-        user(num_buckets=None, vocab_dict={"red": 3, "green": 2}),
-        differs("feature 'user_id': vocab_dict['green']", "3", "2"),
     ),
     "hashes in as many rows": (
         user(),
@@ -85,20 +72,10 @@ DIFFERENT = {
         differs("feature 'user_id': kind", '"id_feature"', '"raw_feature"'),
     ),
     "mode": (meaning(), meaning(mode="FG_NONE"), differs("data_config.fg_mode", '"FG_NORMAL"', '"FG_NONE"')),
-    "order in a group": (
-        meaning(),
-        meaning(names=("age", "user_id")),
-        differs("feature group 'deep': feature_names[0]", '"user_id"', '"age"'),
-    ),
     "a feature less": (
         meaning(),
         meaning(names=("user_id",)),
         "feature 'age' is in the checkpoint, but not in this run file",
-    ),
-    "a feature more": (
-        meaning(names=("user_id",)),
-        meaning(),
-        "feature 'age' is in this run file, but not in the checkpoint",
     ),
     "long formulas": (
         age(normalizer="method=expression,expr=" + "x+" * 50 + "1"),

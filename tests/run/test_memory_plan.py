@@ -1,14 +1,17 @@
-"""Who gets how many bytes of the limit."""
+"""Who gets how many bytes of the limit, and how the bytes of a model are counted before it is allocated."""
 
 from dataclasses import dataclass
 
 import pytest
+import torch
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
-from penstock.data.memory_plan import EVALUATION, StageShares, share_data_path, share_model
+from penstock.data.memory_plan import EVALUATION, share_data_path, share_model
 from penstock.readers.files import DataFile
+from penstock.run.training import dense_copies, model_bytes
 from penstock.runtime.budget import MemoryBudget
+from penstock.training.sections import TrainConfig
 
 
 @dataclass(frozen=True)
@@ -56,16 +59,6 @@ def test_what_a_stage_gets_of_1gib(needs, data_path, stage, size):
     assert planned(1024 * MIB, {"": needs}, **data_path).get(stage) == size
 
 
-def test_the_shares_of_a_stream_by_stage():
-    budget = MemoryBudget(1024 * MIB)
-    share_data_path(budget, {"": Needs(), EVALUATION: Needs()}, shuffle_bytes=MIB)
-    shares = StageShares.of(budget, EVALUATION)
-
-    assert StageShares.of(budget).shuffle is budget.shares["shuffle"]
-    assert shares.reader is budget.shares["evaluation reader"]
-    assert shares.shuffle is None
-
-
 def test_a_run_that_evaluates_has_shares_for_a_second_stream():
     plan = planned(1024 * MIB, {"": Needs(), EVALUATION: Needs()})
 
@@ -75,40 +68,51 @@ def test_a_run_that_evaluates_has_shares_for_a_second_stream():
     assert sum(plan.values()) < 1024 * MIB
 
 
+def test_what_does_not_fit_names_the_setting_and_who_has_the_rest():
+    """tests/end_to_end/wrong_input/test_limits.py holds the texts about the model, a batch and a shuffle."""
+    with pytest.raises(BudgetExceeded) as caught:
+        planned(1024 * MIB, {"": Needs(min_bytes=900 * MIB)})
+
+    assert str(caught.value) == (
+        "reader needs 900MiB but only 448MiB of 1GiB are left (process 400MiB, model 100MiB, step 12MiB, "
+        "prefetch 64MiB); raise memory.limit"
+    )
+
+
+DENSE_BYTES = 3 * 4
+
+
+class ThreeWeights(torch.nn.Module):
+    """A model without tables."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = torch.nn.Parameter(torch.zeros(3))
+
+
+def train_config(**dense_optimizer):
+    return TrainConfig.model_validate(
+        {"sparse_optimizer": {"adagrad_optimizer": {}}, "dense_optimizer": dense_optimizer, "num_steps": 1}
+    )
+
+
 @pytest.mark.parametrize(
-    ("limit_bytes", "data_path", "need", "advice"),
+    ("dense_optimizer", "copies"),
     [
+        ({"adam_optimizer": {}}, 4),
+        ({"adamw_optimizer": {"amsgrad": True}, "ema": {}}, 7),
         (
-            100 * MIB,
-            {},
-            "memory.limit: is 100MiB, but python, torch and torchrec take 400MiB just by being imported",
-            "raise it",
-        ),
-        (
-            450 * MIB,
-            {},
-            "model needs 100MiB but only 50MiB of 450MiB are left (process 400MiB)",
-            "lower embedding sizes in feature_configs, or raise memory.limit",
-        ),
-        (
-            600 * MIB,
-            {"shuffle_bytes": 100 * MIB},
-            "shuffle needs 100MiB but only 88MiB of 600MiB are left (process 400MiB, model 100MiB, step 12MiB)",
-            "lower data_config.shuffle_buffer, or raise memory.limit",
-        ),
-        (
-            1024 * MIB,
-            {"streams": {"": Needs(min_bytes=900 * MIB)}},
-            (
-                "reader needs 900MiB but only 448MiB of 1GiB are left (process 400MiB, model 100MiB, step 12MiB, "
-                "prefetch 64MiB)"
-            ),
-            "raise memory.limit",
+            {
+                "adagrad_optimizer": {},
+                "part_optimizers": [{"regex_pattern": ".*", "adam_optimizer": {"amsgrad": True}}],
+            },
+            5,
         ),
     ],
 )
-def test_what_does_not_fit_names_the_setting_and_who_has_the_rest(limit_bytes, data_path, need, advice):
-    with pytest.raises(BudgetExceeded) as caught:
-        planned(limit_bytes, **data_path)
+def test_every_copy_that_an_optimizer_keeps_is_counted(dense_optimizer, copies):
+    train = train_config(**dense_optimizer)
 
-    assert str(caught.value) == f"{need}; {advice}"
+    assert dense_copies(train.dense_optimizer) == copies
+    assert model_bytes(ThreeWeights(), train) == copies * DENSE_BYTES
+    assert model_bytes(ThreeWeights(), None) == DENSE_BYTES  # a model that only scores is there once

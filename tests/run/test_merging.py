@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import penstock
-from penstock.config.errors import ConfigError, DataError
-from penstock.config.sizes import MIB, format_size
+from penstock.config.errors import ConfigError
+from penstock.config.load import apply_edits
+from penstock.config.sizes import format_size
 from penstock.prep.merge.merging import MergeResult
 from penstock.prep.merge.options import DeclaredTypes, MergeOptions
 from penstock.prep.sections import Preprocessing
-from penstock.run.merge import VerifyReport, merge_options, merge_run, merged_lines, verify_run
+from penstock.run.merge import merge_options, merge_run, merged_lines, verify_run
 from penstock.run.run_config import RunConfig
 from tests.prep.merge.inputs import all_bytes, write_batches
 from tests.prep.raw import enter_folder, events
@@ -22,23 +23,6 @@ from tests.prep.raw import enter_folder, events
 
 def options_of(limit: str = "1GiB", **keys: Any) -> MergeOptions:
     return merge_options(RunConfig.model_validate({"memory": {"limit": limit}, "preprocessing": keys}))
-
-
-@pytest.mark.parametrize(("target", "expected"), [("ipc", ("zstd", 3)), ("hdf5", ("none", None))])
-def test_compression_is_also_that_of_a_store_where_its_target_has_any(target: str, expected: tuple[Any, Any]):
-    options = options_of(target=target, compression="zstd", compression_level=3)
-
-    assert (options.compression, options.level) == expected
-
-
-@pytest.mark.parametrize(
-    ("limit", "workers", "shuffle_mib"),
-    [("16MiB", 1, 4), ("64GiB", 1, 256), ("64GiB", 4, 1024)],
-)
-def test_a_shuffle_holds_a_quarter_of_the_limit_and_no_more_than_is_of_use(
-    limit: str, workers: int, shuffle_mib: int
-):
-    assert options_of(limit, merge_workers=workers).memory_bytes == shuffle_mib * MIB
 
 
 def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(run: RunConfig):
@@ -114,7 +98,6 @@ def test_types_that_the_run_file_declares_are_those_of_old_samples():
     ("output_dir", "message"),
     [
         ("raw", "raw holds the raw file raw/game_0.txt; choose a folder apart from raw files"),
-        ("raw/store", "raw/store lies in raw, the folder of the raw files; choose one outside of it"),
     ],
 )
 def test_no_store_among_the_raw_files(run: RunConfig, output_dir: str, message: str):
@@ -125,50 +108,6 @@ def test_no_store_among_the_raw_files(run: RunConfig, output_dir: str, message: 
 
     assert str(told.value) == f"preprocessing.output_dir: {message}"
     assert sorted(path.name for path in Path("raw").iterdir()) == ["game_0.txt", "game_1.txt"]
-
-
-def test_a_damaged_manifest_of_batch_files_is_written_again_by_preparing(run: RunConfig):
-    manifest = Path("batches/manifest.json")
-    whole = manifest.read_bytes()
-    manifest.write_bytes(whole[:-9])
-
-    with pytest.raises(DataError) as told:
-        merge_run(run)
-
-    assert str(told.value) == (
-        "batches/manifest.json: is damaged or no penstock batches; run penstock prep, which writes it again"
-    )
-    penstock.prepare(run, merge=False)
-    assert manifest.read_bytes() == whole
-
-
-def test_a_group_key_is_of_no_interest_where_files_are_kept_together(run: RunConfig):
-    shares = {"train": 0.5, "val": 0.5, "test": 0.0, "by": "file"}
-    penstock.merge("batches", "store", splits=shares)
-
-    again = penstock.merge("batches", "store", splits={**shares, "group_key": "player"})
-
-    assert again.was_whole
-
-
-def test_what_a_run_file_says_can_be_said_here(tmp_path: Path):
-    write_batches(tmp_path / "in", groups=True)
-
-    result = penstock.merge(
-        str(tmp_path / "in"),
-        str(tmp_path / "out"),
-        splits={"train": 0.5, "val": 0.5, "test": 0.0, "by": "group"},
-        shuffle=True,
-        seed=7,
-        target="parquet",
-        compression="zstd",
-        compression_level=3,
-        merge_workers=2,
-        memory_limit="64MiB",
-    )
-
-    assert result.num_samples.keys() == {"train", "val"}
-    assert sorted(path.parent.name for path in (tmp_path / "out").rglob("*.parquet")) == ["train", "val"]
 
 
 def test_its_arguments_are_called_like_the_keys_of_run_files():
@@ -184,16 +123,12 @@ def test_its_arguments_are_called_like_the_keys_of_run_files():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"splits": {"tran": 0.8}}, "splits.tran: unknown key; did you mean 'train'?"),
         (
             {"splits": {"train": 0.8, "val": 0.3}},
             "splits: train, val and test add up to 1.2; they must add up to 1",
         ),
-        ({"merge_workers": 0}, "merge_workers: is 0; must be greater than 0"),
         ({"target": "cvs"}, "target: is 'cvs'; known: hdf5, ipc, npy, parquet"),
         ({"compression": "zstd"}, "compression: zstd is not for target npy; leave it out"),
-        ({"memory_limit": "much"}, "memory_limit: is 'much'; expected a size such as 4GiB"),
-        ({"progress": False}, "progress: is False; it must be a penstock.ProgressLogger or None"),
         ({"strategy": "all"}, "merge_strategy: is 'all'; known: accumulative, sequential"),
     ],
 )
@@ -202,13 +137,6 @@ def test_wrong_arguments_are_told_as_in_run_files(tmp_path: Path, arguments: dic
 
     with pytest.raises(penstock.ConfigError, match=re.escape(message)):
         penstock.merge(tmp_path / "in", tmp_path / "out", **arguments)
-
-
-def test_no_store_of_the_function_among_the_raw_files(run: RunConfig):
-    with pytest.raises(
-        penstock.ConfigError, match=r"^output_dir: \S+raw holds the raw file raw/game_0.txt; choose"
-    ):
-        penstock.merge("batches", Path("raw").absolute())
 
 
 @pytest.fixture
@@ -244,16 +172,64 @@ def test_what_the_run_file_says_now_is_compared(run: RunConfig):
     assert verify_run(other).error == "store: was merged with shuffle false, not true"
 
 
-def test_several_differences_are_lines_and_the_first_is_the_error():
-    report = VerifyReport("store", ["a: differs", "b: differs", "c: differs"], None)
-
-    assert report.lines() == ["differs   a: differs", "differs   b: differs", "differs   c: differs"]
-    assert report.error == "a: differs (and 2 more)"
-
-
 def test_an_unfinished_preparation_is_told_before_a_store_that_is_not_there(run: RunConfig):
     Path("batches/manifest.json").unlink()
 
     assert verify_run(run).error == (
         "batches: its batch files are not finished; run penstock prep, which goes on with them"
     )
+
+
+PREPARED: dict[str, Any] = {
+    "splits": {"by": "group", "group_key": "player", "train": 0.5, "val": 0.5, "test": 0},
+    "schema": {"label_prefix": "y_"},
+}
+
+
+def run_with(**keys: Any):
+    """The run file with other keys."""
+    return apply_edits(penstock.load_run("prep.yaml"), [(f"preprocessing.{key}", keys[key]) for key in keys])
+
+
+@pytest.fixture
+def _prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter_folder(tmp_path, monkeypatch)
+    penstock.prepare(run_with(**PREPARED), merge=False)
+
+
+def refusal(**keys: Any) -> str:
+    with pytest.raises(ConfigError) as refused:
+        merge_run(run_with(**{**PREPARED, **keys}))
+    assert not Path("store").exists()
+    return str(refused.value)
+
+
+@pytest.mark.usefixtures("_prepared")
+def test_what_contradicts_the_batch_files_is_refused():
+    advice = "; put it back as it was, or prepare them anew with penstock prep --restart"
+
+    assert refusal(splits={**PREPARED["splits"], "group_key": "match"}) == (
+        'batches: its batch files were prepared with splits.group_key "player", not "match"' + advice
+    )
+    assert refusal(schema={"label_prefix": "labels_"}) == (
+        'batches: its batch files were prepared with schema.label_prefix "y_", not "labels_"' + advice
+    )
+    assert refusal(extract="rawgame:arrays") == (
+        'batches: its batch files were prepared with extract "rawgame:samples", not "rawgame:arrays"' + advice
+    )
+
+
+@pytest.mark.usefixtures("_prepared")
+def test_what_decides_over_the_store_alone_may_be_another():
+    other = run_with(schema=PREPARED["schema"], splits={"by": "file"}, seed=3, batch_size=2, layout="npz")
+
+    assert merge_run(other).merged.num_batches == 3
+
+
+@pytest.mark.usefixtures("_prepared")
+def test_what_is_not_said_is_as_the_batch_files_have_it():
+    splits = {"by": "group", "train": 0.5, "val": 0.5, "test": 0}
+
+    assert sum(penstock.merge("batches", "store", splits=splits).num_samples.values()) == 9
+    with pytest.raises(ConfigError, match=re.escape('splits.group_key "player", not "match"')):
+        penstock.merge("batches", "other", splits={**splits, "group_key": "match"})

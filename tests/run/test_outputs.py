@@ -36,12 +36,6 @@ def test_a_file_that_exists_is_never_replaced(tmp_path):
     assert (tmp_path / "scores.csv").read_text() == "old"
 
 
-def test_small_batches_become_row_groups_of_a_good_size(tmp_path):
-    write_output(tmp_path / "scores.parquet", batches(*[100] * 50))
-
-    assert pq.read_metadata(tmp_path / "scores.parquet").num_row_groups == 1
-
-
 @pytest.mark.parametrize("name", ["scores", "scores.parquet", "scores.csv"])
 def test_what_fails_on_the_way_leaves_nothing(tmp_path, name):
     with pytest.raises(ZeroDivisionError):

@@ -5,15 +5,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 import penstock
 from penstock.config.sizes import MIB, format_size
-from penstock.run.prepare import reading_of
 from penstock.run.run_config import RunConfig
 from penstock.runtime.memory import MemoryMonitor
-from tests.prep.raw import RUN_FILE, enter_folder, events
+from tests.prep.raw import enter_folder, events
 
 
 @pytest.fixture
@@ -35,25 +33,6 @@ def test_prepare_takes_a_run_file_and_gives_what_it_made(folder: Path):
     assert result.memory.stage_peaks.keys() >= {"finding the schema", "preparing", "merging"}
     assert log_events(folder) == ["begin", "file", "file", "task", "end", "memory"]
     assert np.load("store/X_train.npy").shape == (9, 3)
-
-
-def test_raw_files_may_be_a_list_in_the_run_file(folder: Path):
-    listed = RUN_FILE.replace("input_path: raw", "input_path: [raw/game_1.txt, 'raw/*_0.txt']")
-    (folder / "listed.yaml").write_text(listed)
-
-    assert penstock.prepare("listed.yaml").prepared.num_files == 2
-    assert np.load("store/X_train.npy")[[0, 6], 0].tolist() == [1, 0]
-
-
-def test_prepare_and_merge_one_by_one(folder: Path):
-    run = penstock.load_run("prep.yaml", {"preprocessing.monitor_memory": False})
-
-    result = penstock.prepare(run, merge=False)
-    merged = penstock.merge("batches", "elsewhere")
-
-    assert (result.merged, result.memory) == (None, None)
-    assert log_events(folder) == ["begin", "file", "file", "task", "end"]
-    assert (merged.num_samples, np.load("elsewhere/labels_train.npz")["action"].shape) == ({"train": 9}, (9,))
 
 
 WAITING = """
@@ -116,32 +95,10 @@ def test_a_run_without_preprocessing():
         penstock.prepare(RunConfig())
 
 
-def test_csv_files_have_a_header_unless_the_run_file_names_their_columns():
-    assert reading_of(RunConfig()).with_header
-    assert not reading_of(RunConfig.model_validate({"data_config": {"with_header": False}})).with_header
-    named = {"data_config": {"input_fields": [{"input_name": "a"}], "delimiter": ";"}}
-    assert reading_of(RunConfig.model_validate(named)).model_dump(include={"with_header", "delimiter"}) == {
-        "with_header": False,
-        "delimiter": ";",
-    }
-
-
 def test_preparing_loads_no_torch():
     code = "import sys, penstock; penstock.prepare, penstock.merge; sys.exit('torch' in sys.modules)"
 
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize(("compression", "level", "codec"), [("zlib", 0, "GZIP"), ("zstd", 22, "ZSTD")])
-def test_a_store_is_compressed_as_the_batch_files_are(folder: Path, compression: str, level: int, codec: str):
-    keys = {"target": "parquet", "compression": compression, "compression_level": level}
-
-    penstock.prepare(
-        penstock.load_run("prep.yaml", {f"preprocessing.{key}": value for key, value in keys.items()})
-    )
-
-    [path] = (folder / "store" / "train").glob("*.parquet")
-    assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == codec
 
 
 def test_nothing_is_written_to_a_folder_of_others(folder: Path):
@@ -153,34 +110,3 @@ def test_nothing_is_written_to_a_folder_of_others(folder: Path):
             penstock.prepare("prep.yaml", restart=restart)
 
     assert [path.name for path in (folder / "batches").iterdir()] == ["notes.txt"]
-
-
-def test_an_output_dir_that_is_a_file_is_told_before_anything_is_done(folder: Path):
-    run = penstock.load_run("prep.yaml", {"preprocessing.output_dir": "prep.yaml"})
-
-    with pytest.raises(
-        penstock.ConfigError, match=r"^preprocessing\.output_dir: prep\.yaml is a file; name a folder"
-    ):
-        penstock.prepare(run)
-
-    assert not (folder / "batches").exists()
-    assert penstock.prepare(run, merge=False).merged is None
-
-
-def test_beginning_anew_and_keeping_exclude_each_other(folder: Path):
-    del folder
-    with pytest.raises(penstock.ConfigError, match="choose one of them"):
-        penstock.prepare("prep.yaml", restart=True, keep_done=True)
-
-
-def test_bad_rows_are_a_matter_of_training(folder: Path, caplog: pytest.LogCaptureFixture):
-    (folder / "table.csv").write_text("gold,labels_move\n1,0\n")
-    keys = {"preprocessing.input_path": "table.csv", "preprocessing.extract": None}
-    run = penstock.load_run("prep.yaml", {**keys, "data_config.bad_rows": "quarantine"})
-
-    penstock.prepare(run)
-
-    assert (
-        "data_config.bad_rows: quarantine is for training; here a row that cannot be used fails"
-        in caplog.text
-    )

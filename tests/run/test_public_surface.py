@@ -7,11 +7,9 @@ import pkgutil
 import subprocess
 import sys
 
-import pyarrow as pa
 import pytest
 
 import penstock
-from tests.cli.desk import CLICKS, Desk
 
 LOADED = """
 import sys
@@ -43,19 +41,6 @@ def test_every_module_can_be_imported_and_hides_no_public_name():
 def test_a_name_that_is_not_there():
     with pytest.raises(AttributeError, match=r"^module 'penstock' has no attribute 'trian'$"):
         _ = penstock.trian
-
-
-def test_the_version_is_that_of_the_package():
-    assert penstock.__version__ == importlib.metadata.version("penstock")
-
-
-def test_a_batch_without_labels_can_be_scored(desk: Desk):
-    table = pa.table({name: values for name, values in CLICKS.items() if name != "click"})
-
-    batch = penstock.build_batch(penstock.load_run("run.yaml"), table, reserved_columns=["user_id"])
-
-    assert batch.labels == {}
-    assert batch.reserves.get()["user_id"].to_pylist() == CLICKS["user_id"]
 
 
 def test_a_loop_over_arrays_imports_no_torch():

@@ -4,6 +4,8 @@ import json
 import logging
 import shutil
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -153,9 +155,12 @@ def rewrite(
 ) -> None:
     """Write INPUT as well-sized Parquet files, shuffled if asked for, in bounded memory."""
     with one_line_errors():
-        from penstock.prep.rewrite import RewriteOptions
+        from penstock.prep.rewrite import RewriteOptions, check_output
+        from penstock.prep.rewrite import rewrite as rewrite_rows
         from penstock.readers.recognition import files_of, reading_of, size_of
-        from penstock.run.rewrite import rewrite_files
+        from penstock.readers.scan import ReadRequest, scan_files
+        from penstock.runtime.interrupts import Stopped, stop_on_signal
+        from penstock.runtime.progress import ProgressLogger
 
         if file_format != "parquet":
             raise ConfigError(f"--format is '{file_format}'; rewriting writes parquet")
@@ -178,7 +183,22 @@ def rewrite(
             found, delimiter=delimiter, with_header=header, fields=fields, dataset_type=dataset_type
         )
         names = [name.strip() for name in columns.split(",")] if columns is not None else None
-        summary = rewrite_files(found, out, chosen, reading, columns=names, overwrite=overwrite, plain=plain)
+        check_output(out, [file.path for file in found], overwrite)
+        with stop_on_signal() as stop:
+
+            @contextmanager
+            def stage(name: str, num_rows: int) -> Iterator[Callable[[int], None]]:
+                with ProgressLogger(name, "rows", num_rows, plain=plain) as progress:
+
+                    def count(rows: int) -> None:
+                        progress.advance(rows)
+                        if stop:
+                            raise Stopped("nothing was written", stop)
+
+                    yield count
+
+            scanned = scan_files(reading, found, ReadRequest(names))
+            summary = rewrite_rows(scanned, out, chosen, overwrite=overwrite, stage=stage)
         print(f"{out}: {summary.describe()}")
 
 

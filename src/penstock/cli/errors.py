@@ -76,21 +76,15 @@ def fail(message: str, exit_code: int) -> NoReturn:
 class Program(TyperGroup):
     """The commands; without any, their list."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, standalone_mode: bool = True, **extra: Any
     ) -> Any:
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
         if _DEBUG in words:
             # One may add it behind a command that failed, where it comes to mind.
             words = [_DEBUG, *(word for word in words if word != _DEBUG)]
         try:
-            code = super().main(words, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = super().main(words, standalone_mode=False, **extra)
         except UsageError as error:
             print(f"error: {_usage_line(error)}", file=sys.stderr)
             code = error.exit_code
@@ -100,7 +94,6 @@ class Program(TyperGroup):
 
 
 def _usage_line(error: Any) -> str:
-    """What is wrong, and where the right words are."""
     from pydantic import ValidationError
 
     message = str(error.format_message()).rstrip(".")

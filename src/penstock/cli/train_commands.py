@@ -1,8 +1,9 @@
 """Commands on a model: train, eval, predict."""
 
 import logging
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -46,6 +47,8 @@ TextConfig = Annotated[
     bool,
     typer.Option("--text_config", help="Also write the final config as protobuf text: model_dir/run.config."),
 ]
+RunFileOption = Annotated[Path, typer.Option("--pipeline_config_path", help="The run file.")]
+_OF_TRAIN_ALONE = ("run_file", "workers", "strict", "text_config", "profile")
 ResultFile = Annotated[
     str | None,
     typer.Option("--eval_result_filename", help="Also write the result to this file of the model_dir."),
@@ -112,37 +115,17 @@ def train(
             logger.warning("nothing was left to train: %s, or give new files with --new_data", cause)
 
 
-def train_eval(
-    pipeline_config_path: Annotated[Path, typer.Option("--pipeline_config_path", help="The run file.")],
-    continue_train: Continue = False,
-    train_input_path: options.TrainInput = None,
-    eval_input_path: options.EvalInput = None,
-    model_dir: options.ModelDir = None,
-    fine_tune_checkpoint: FineTune = None,
-    fine_tune_ckpt_param_map: ParamMap = None,
-    ignore_restore_optimizer: IgnoreOptimizer = False,
-    new_data: NewData = False,
-    memory: options.Memory = None,
-    sets: options.Sets = None,
-    edit_config_json: options.EditJson = None,
-    plain: options.Plain = False,
-) -> None:
+def train_eval(pipeline_config_path: RunFileOption, **options: Any) -> None:
     """The command `train` under the name and the options of older scripts."""
-    train(
-        pipeline_config_path,
-        continue_train=continue_train,
-        train_input_path=train_input_path,
-        eval_input_path=eval_input_path,
-        model_dir=model_dir,
-        fine_tune_checkpoint=fine_tune_checkpoint,
-        fine_tune_ckpt_param_map=fine_tune_ckpt_param_map,
-        ignore_restore_optimizer=ignore_restore_optimizer,
-        new_data=new_data,
-        memory=memory,
-        sets=sets,
-        edit_config_json=edit_config_json,
-        plain=plain,
-    )
+    train(pipeline_config_path, **options)
+
+
+train_eval.__signature__ = Signature(  # type: ignore[attr-defined]
+    [
+        Parameter("pipeline_config_path", Parameter.POSITIONAL_OR_KEYWORD, annotation=RunFileOption),
+        *(each for each in signature(train).parameters.values() if each.name not in _OF_TRAIN_ALONE),
+    ]
+)
 
 
 def evaluate(
@@ -195,18 +178,20 @@ def predict(
         keys = options.run_keys(None, None, model_dir, memory)
         run = options.load(run_file, keys, sets, edit_config_json)
         from penstock.observe.summary import prediction_summary
-        from penstock.run.predict import PredictionRequest, predict_files
+        from penstock.run.predict import predict_files
 
-        request = PredictionRequest(
-            input_path=predict_input_path,
-            output_path=predict_output_path,
+        result = predict_files(
+            run,
+            predict_input_path,
+            predict_output_path,
             reserved_columns=_names(reserved_columns),
             output_columns=_names(output_columns) or None,
             batch_size=batch_size,
             limit=limit,
             checkpoint=checkpoint_path,
+            plain=plain,
         )
-        print(prediction_summary(predict_files(run, request, plain=plain)))
+        print(prediction_summary(result))
 
 
 def _names(text: str) -> list[str]:

@@ -30,48 +30,35 @@ ROW_FORMATS = {"CsvDataset": "CSV files", "JsonDataset": "JSON lines", "TFRecord
 
 @dataclass(frozen=True, slots=True)
 class DataPathFacts:
-    """What a run has measured of its data path."""
-
     num_steps: int
     waiting_share: float
     """Of the time of all steps, waiting for data; 0 to 1."""
-
     reading_seconds: float
     """Of all batches that the training process made: reading, shuffling, cutting and packing."""
-
     parsing_seconds: float
     """Of the same batches: parsing. What workers parse is not counted."""
-
     computing_seconds: float
     """Of all steps together: the model."""
-
     batch_rows: int
     batch_bytes: int
     """Of a record batch."""
-
     num_workers: int
     num_cores: int
     free_bytes: int
     """What the measured peak leaves of the limit."""
-
     share_bytes: Mapping[str, int]
     """What each stage was given, by its name."""
-
     dataset_type: str = "ParquetDataset"
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One thing to change."""
-
     reason: str
     change: str
     setting: str
     """The key of the run file, or the command, that is to be changed or run."""
-
     extra_bytes: int = 0
     """What it would take beyond what is taken now; negative: it frees so much."""
-
     missing_bytes: int = 0
     """How much of it does not fit below memory.limit as it is."""
 
@@ -86,7 +73,6 @@ class Advice:
         return f"{self.reason}; {self.change}{cost}"
 
     def record(self) -> dict[str, str | int]:
-        """For the log."""
         return {"text": str(self), "setting": self.setting, "extra_bytes": self.extra_bytes}
 
 
@@ -95,69 +81,60 @@ def advise(facts: DataPathFacts) -> Advice | None:
     if facts.waiting_share < WORTH_SAYING or facts.num_steps < ENOUGH_STEPS:
         return None
     making_seconds = facts.reading_seconds + facts.parsing_seconds
-    if 0 < making_seconds < facts.computing_seconds and not facts.num_workers:
-        present_bytes = facts.share_bytes.get("prefetch", 0)
-        wanted_bytes = max(2 * present_bytes, 4 * facts.batch_bytes)
-        cause, setting = "data come fast enough on the whole, but in bursts", "data_config.prefetch"
-        change = f"{setting}: {format_size(wanted_bytes)}"
-        return _priced(facts, cause, change, setting, wanted_bytes - present_bytes)
     # What workers take is not known, so that more of them come before larger batches.
     batches_cost = making_seconds < SMALL_BATCH_SECONDS * facts.num_steps
     if facts.num_workers:
         batches_cost = facts.num_workers >= facts.num_cores
-    if facts.batch_rows < SMALL_BATCH_ROWS and batches_cost:
+    if 0 < making_seconds < facts.computing_seconds and not facts.num_workers:
+        present_bytes = facts.share_bytes.get("prefetch", 0)
+        wanted_bytes = max(2 * present_bytes, 4 * facts.batch_bytes)
+        cause, setting = "data come fast enough on the whole, but in bursts", "data_config.prefetch"
+        change, extra_bytes = f"{setting}: {format_size(wanted_bytes)}", wanted_bytes - present_bytes
+    elif facts.batch_rows < SMALL_BATCH_ROWS and batches_cost:
         setting = "data_config.batch_size"
         cause = f"batches of {facts.batch_rows:,} rows are too small for the work that each one costs"
+        change = f"{setting}: {4 * facts.batch_rows}"
         extra_bytes = 3 * (facts.share_bytes.get("step", 0) + facts.batch_bytes)
-        return _priced(facts, cause, f"{setting}: {4 * facts.batch_rows}", setting, extra_bytes)
-    if facts.parsing_seconds > facts.reading_seconds or facts.num_workers:
-        return _of_parsing(facts)
-    return _of_reading(facts)
+    elif facts.parsing_seconds > facts.reading_seconds or facts.num_workers:
+        cause, (change, setting, extra_bytes) = "parsing is the bottleneck", _faster_parsing(facts)
+    else:
+        is_shuffling = facts.share_bytes.get("shuffle", 0) > LARGE_SHUFFLE_BYTES
+        cause = "reading and shuffling are the bottleneck" if is_shuffling else "reading is the bottleneck"
+        change, setting, extra_bytes = _faster_reading(facts)
+    missing_bytes = 0 if setting == "memory.limit" else max(0, extra_bytes - max(0, facts.free_bytes))
+    reason = f"waiting {facts.waiting_share:.0%} of the time: {cause}"
+    return Advice(reason, change, setting, extra_bytes, missing_bytes)
 
 
-def _of_parsing(facts: DataPathFacts) -> Advice:
-    cause = "parsing is the bottleneck"
+def _faster_parsing(facts: DataPathFacts) -> tuple[str, str, int]:
+    """What to change, the setting, and what it takes more; the same of reading."""
     times = facts.parsing_seconds / max(facts.reading_seconds, facts.computing_seconds, 1e-9)
     worth_it = facts.parsing_seconds > WORKERS_HELP_FROM * facts.reading_seconds or facts.num_workers
     wanted = min(facts.num_cores, max(facts.num_workers + 1, math.ceil(times)))
     if worth_it and wanted > facts.num_workers:
-        extra_bytes = (wanted - facts.num_workers) * worker_bytes(facts.batch_bytes)
         setting = "data_config.num_workers"
-        return _priced(facts, cause, f"{setting}: {wanted}", setting, extra_bytes)
+        extra_bytes = (wanted - facts.num_workers) * worker_bytes(facts.batch_bytes)
+        return f"{setting}: {wanted}", setting, extra_bytes
     change = "worker processes would not help; columns of numbers and lists instead of text parse fastest"
     if facts.num_workers:
         change = "all cores parse already: give the run more of them, or fewer and simpler features"
-    return _priced(facts, cause, change, "feature_configs")
+    return change, "feature_configs", 0
 
 
-def _of_reading(facts: DataPathFacts) -> Advice:
-    shuffle_bytes, cause = facts.share_bytes.get("shuffle", 0), "reading is the bottleneck"
-    if shuffle_bytes > LARGE_SHUFFLE_BYTES:
+def _faster_reading(facts: DataPathFacts) -> tuple[str, str, int]:
+    shares, setting = facts.share_bytes, "penstock rewrite"
+    if shares.get("shuffle", 0) > LARGE_SHUFFLE_BYTES:
         setting = "data_config.shuffle_buffer"
         then = f"{setting}: {format_size(LARGE_SHUFFLE_BYTES)}"
         change = f"mix the files once with `penstock rewrite --shuffle`, then {then}"
-        cause = "reading and shuffling are the bottleneck"
-        return _priced(facts, cause, change, setting, LARGE_SHUFFLE_BYTES - shuffle_bytes)
-    setting = "penstock rewrite"
+        return change, setting, LARGE_SHUFFLE_BYTES - shares["shuffle"]
     if facts.dataset_type in ROW_FORMATS:
         files = ROW_FORMATS[facts.dataset_type]
         change = f"{files} as Parquet (`{setting}`, then train_input_path: what it wrote)"
-        more_bytes = RewriteOptions().row_group_bytes - facts.share_bytes.get("reader", 0)
-        return _priced(facts, cause, change, setting, max(0, more_bytes))
-    if "read ahead" not in facts.share_bytes:
-        extra_bytes = 2 * facts.share_bytes.get("reader", 0)
-        change = (
-            f"nothing is read ahead for lack of memory: memory.limit raised by {format_size(extra_bytes)}"
-        )
-        return Advice(_because(facts, cause), change, "memory.limit", extra_bytes)
+        return change, setting, max(0, RewriteOptions().row_group_bytes - shares.get("reader", 0))
+    if "read ahead" not in shares:
+        extra_bytes = 2 * shares.get("reader", 0)
+        limit = f"memory.limit raised by {format_size(extra_bytes)}"
+        return f"nothing is read ahead for lack of memory: {limit}", "memory.limit", extra_bytes
     change = "`penstock inspect` says what is wrong with the files, `penstock rewrite` puts it right"
-    return _priced(facts, cause, change, setting)
-
-
-def _priced(facts: DataPathFacts, cause: str, change: str, setting: str, extra_bytes: int = 0) -> Advice:
-    missing_bytes = max(0, extra_bytes - max(0, facts.free_bytes))
-    return Advice(_because(facts, cause), change, setting, extra_bytes, missing_bytes)
-
-
-def _because(facts: DataPathFacts, cause: str) -> str:
-    return f"waiting {facts.waiting_share:.0%} of the time: {cause}"
+    return change, setting, 0

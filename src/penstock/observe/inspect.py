@@ -44,7 +44,6 @@ def inspect(path: str | Path, look: DataLook | None = None) -> Inspection:
 
 
 def inspect_stored(path: Path, contents: Contents, look: DataLook) -> Inspection:
-    """Of batch files or a store, the headers of all arrays and a look at their values."""
     looks = []
     for part in contents.parts:
         blocks = [block for block in part.blocks if block.num_rows]
@@ -139,7 +138,6 @@ def _item(value: Any) -> Any:
 
 
 def inspect_checkpoint(path: Path) -> Inspection:
-    """What a checkpoint holds, after its checksums were verified."""
     checkpoint = CheckpointStore(path.parent).open(path)
     table = [
         {"tensor": name, "shape": list(info.shape), "type": info.dtype}
@@ -151,7 +149,6 @@ def inspect_checkpoint(path: Path) -> Inspection:
 
 
 def inspect_run(path: Path) -> Inspection:
-    """How far a run is, and how good."""
     folder = ModelDir(path)
     logged, steps = folder.log.read(), CheckpointStore(folder.checkpoints).steps()
     facts = {

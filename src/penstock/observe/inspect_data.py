@@ -50,8 +50,6 @@ _MAX_CHARACTERS = 24
 
 @dataclass(slots=True)
 class Inspection:
-    """Facts by name, one table, and what the reader should be warned of."""
-
     kind: str
     facts: dict[str, Any]
     table_name: str = ""
@@ -63,7 +61,6 @@ class Inspection:
     """The table as people read it, where that is not the table itself."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
         named = {self.table_name: self.table} if self.table_name else {}
         notes = {"notes": self.notes} if self.notes else {}
         return {"kind": self.kind, **self.facts, **named, **notes, "warnings": self.warnings}
@@ -126,7 +123,6 @@ def text_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) -> l
 
 
 def column_table(profile: DataProfile) -> list[dict[str, Any]]:
-    """One row per column, ready for JSON."""
     rows = []
     for column in profile.columns:
         value, part = column.top or (None, None)
@@ -200,7 +196,6 @@ def shown_value(value: Any) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """A value that JSON can hold."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -231,8 +226,6 @@ def short_type(kind: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DataLook:
-    """How to look at data."""
-
     full: bool = False
     """At all rows, with a progress bar."""
     memory_bytes: int | None = None
@@ -251,7 +244,6 @@ class DataLook:
 
 
 def inspect_data(path: str, look: DataLook) -> Inspection:
-    """Schema, rows, sizes, the distribution of each column, and warnings."""
     files = files_of(path)
     refuse_hdf5(files)
     reading = reading_of(files, **look.reading)  # type: ignore[arg-type]

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from contextlib import ExitStack
+from typing import Any
 
 import psutil
 import torch
@@ -28,7 +28,6 @@ class MachineUse:
         self._last = self._totals()
 
     def since_last(self) -> dict[str, float]:
-        """Shares and rates by the names that the log has for them."""
         last, now = self._last, self._totals()
         self._last = now
         # What processes that ended meanwhile had used is gone from the sums.
@@ -57,7 +56,7 @@ class MachineUse:
         return self._clock(), cpu_seconds, read_bytes
 
 
-class RunLog:
+class RunLog(ExitStack):
     """Listens to a trainer inside a `with` block: shows it on the bar, and writes it into log.jsonl."""
 
     def __init__(
@@ -72,19 +71,13 @@ class RunLog:
         plain: bool = True,
     ) -> None:
         """`total_steps` are those on the present data, where their number is known."""
+        super().__init__()
         total = None if total_steps is None else progress.steps_before + total_steps
         self._bar = ProgressLogger("train", "step", total=total, done=progress.step, plain=plain)
+        self.push(self._bar)
         self._journal, self._rates = journal, rates
         self._metrics, self._monitor = metrics, monitor
         self._started_at, self._rows_before = time.perf_counter(), progress.rows
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.__exit__(kind, error, trace)
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -111,7 +104,6 @@ class RunLog:
         self._journal.write({"event": event, "step": step, **facts})
 
     def _fields(self, event: Step) -> Fields:
-        """What stands beside the bar."""
         progress, seconds = event.progress, time.perf_counter() - self._started_at
         return {
             "loss": f"{event.loss:.4f}",

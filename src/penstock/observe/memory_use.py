@@ -13,8 +13,6 @@ FIXED = "memory.limit"
 
 @dataclass(frozen=True, slots=True)
 class StageUse:
-    """The memory of one stage."""
-
     name: str
     planned_bytes: int
     measured_bytes: int | None = None
@@ -73,7 +71,6 @@ def use_lines(stages: Sequence[StageUse]) -> list[str]:
 
 
 def what_to_lower(stages: Sequence[StageUse]) -> str:
-    """Which stage holds most, and what makes it smaller."""
     most = largest(stages)
     if most is None or most.measured_bytes is None:
         return "no stage holds anything that a setting could make smaller"

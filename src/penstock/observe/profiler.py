@@ -7,9 +7,9 @@ model_dir/profile, to be opened with chrome://tracing or Perfetto.
 import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity
@@ -25,11 +25,12 @@ STEP_MARK = "ProfilerStep"
 _logger = logging.getLogger(__name__)
 
 
-class Profiling:
+class Profiling(ExitStack):
     """Listens to a trainer inside a `with` block and traces its first steps."""
 
     def __init__(self, folder: Path, on_trace: Callable[[Sequence[dict[str, Any]], Path], None]) -> None:
         """`on_trace` is given the dearest operators and the trace, once, when it is written."""
+        super().__init__()
         self._folder, self._on_trace = folder / FOLDER, on_trace
         # The library behind the profiler marks each trace on stderr below this level; what a user has set stays.
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")
@@ -40,15 +41,8 @@ class Profiling:
             schedule=torch.profiler.schedule(**steps, repeat=1),
             on_trace_ready=self._write,
         )
-
-    def __enter__(self) -> Self:
         self._profiler.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._profiler.stop()
+        self.callback(self._profiler.stop)
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Step):

@@ -23,12 +23,10 @@ def numbers(values: Mapping[str, float], remarks: Mapping[str, str]) -> str:
 
 
 def number(value: float) -> str:
-    """Four digits, or the word for what has no value."""
     return "undefined" if math.isnan(value) else f"{value:.4f}"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """1 file, 2 files."""
     return f"{count:,} " + (noun if count == 1 else plural or f"{noun}s")
 
 
@@ -98,7 +96,6 @@ def bad_rows_lines(result: "TrainResult | EvaluationResult") -> Lines:
 
 
 def evaluation_summary(result: "EvaluationResult") -> str:
-    """Quality of a checkpoint."""
     evaluation = result.evaluation
     return aligned(
         [
@@ -112,7 +109,6 @@ def evaluation_summary(result: "EvaluationResult") -> str:
 
 
 def prediction_summary(result: "PredictionResult") -> str:
-    """What was written where."""
     return aligned(
         [
             ("checkpoint", str(result.checkpoint)),
@@ -124,7 +120,6 @@ def prediction_summary(result: "PredictionResult") -> str:
 
 
 def memory_line(memory: MemoryReport) -> str:
-    """Peak against limit, and what was there before anything was done."""
     return (
         f"peak {format_size(memory.peak_bytes)} of {format_size(memory.limit_bytes)} (in {memory.peak_stage}); "
         f"{format_size(memory.start_bytes)} of it are python, torch and torchrec, just by being imported"
@@ -132,6 +127,5 @@ def memory_line(memory: MemoryReport) -> str:
 
 
 def aligned(lines: Lines) -> str:
-    """Names in one column, what they say in the next."""
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name.ljust(width)}  {text}".rstrip() for name, text in lines)

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -39,7 +38,7 @@ _SESSION_START = 1
 _logger = logging.getLogger(__name__)
 
 
-class TensorBoard:
+class TensorBoard(ExitStack):
     """Listens to a trainer inside a `with` block and writes its summaries, into files made with their first line."""
 
     def __init__(
@@ -50,20 +49,12 @@ class TensorBoard:
         first_step: int,
     ) -> None:
         """`first_step` is the first step that is still to come; `parameters` gives those of the model by name."""
+        super().__init__()
         self._folder, self._parameters, self._first_step = folder, parameters, first_step
         self._kinds = frozenset(train.tensorboard_summaries)
         self._histogram_steps = train.histogram_steps
         self._files: dict[str, BinaryIO] = {}
-        self._stack = ExitStack()
         warn_of_histograms(train)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -126,7 +117,7 @@ class TensorBoard:
             folder.mkdir(parents=True, exist_ok=True)
             seconds, nanoseconds = divmod(time.time_ns(), 10**9)
             name = f"events.out.tfevents.{seconds:010d}.{nanoseconds:09d}.{socket.gethostname()}"
-            self._files[part] = self._stack.enter_context((folder / name).open("xb"))
+            self._files[part] = self.enter_context((folder / name).open("xb"))
             self._write(part, 0, _field(3, "brain.Event:2"))
             # From the first step of this file on, earlier files do not count.
             self._write(part, self._first_step, _field(7, _field(1, _SESSION_START)))
@@ -136,7 +127,6 @@ class TensorBoard:
 
 
 def warn_of_histograms(train: TrainConfig) -> None:
-    """Say which summaries are asked for and would never be written."""
     unseen = [kind for kind in ("parameter", "gradient") if kind in train.tensorboard_summaries]
     if unseen and train.use_tensorboard and not train.histogram_steps:
         _logger.warning(

@@ -2,5 +2,5 @@
 
 `run_config` knows every section, `run_file` reads and edits one, `data` builds the stream of batches, `build` the
 model, `training` divides the memory limit and builds what a trainer takes. `train`, `evaluate`, `predict`, `check`,
-`prepare`, `merge` and `rewrite` are the commands as functions. Nothing here computes: here is decided who gets what.
+`prepare` and `merge` are the commands as functions. Nothing here computes: here is decided who gets what.
 """

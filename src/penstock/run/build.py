@@ -39,14 +39,12 @@ from penstock.training.task_metrics import TaskMetrics
 
 
 def used_features(run: RunConfig) -> list[Feature]:
-    """The features that a feature group of the model uses."""
     groups = model_section(run).feature_groups
     used = {name for group in groups for name in group.feature_names}
     return build_features(run.feature_configs, run.data_config, used)
 
 
 def build_parser(run: RunConfig, file_paths: list[str] | None = None, with_labels: bool = True) -> Parser:
-    """What turns record batches into parsed columns for this run."""
     data, model = run.data_config, model_section(run)
     labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
     sessions = columns_of(run, model.session_names()) if with_labels else {}
@@ -138,7 +136,6 @@ MAX_PART_OF_REST = 4
 
 
 def group_columns(run: RunConfig, *, training: bool) -> dict[str, str]:
-    """The data column of every grouping_key: that of the feature of this name, or else the one called so."""
     model, keys = model_section(run), []
     tasks: list[ModelConfig | TowerOptions] = [model, *model.task_towers]
     for task in tasks:

@@ -47,7 +47,7 @@ def check(run: RunConfig) -> str:
             metrics.state_dict()
         if evaluator is not None:
             evaluator()
-        scanned, budget = training.source.scanned, training.budget
+        scanned, budget = training.plan.source.scanned, training.plan.budget
         num_parameters = sum(parameter.numel() for parameter in training.sharded.module.parameters())
         planned = [f"{share.name} {format_size(share.limit_bytes)}" for share in budget.shares.values()]
         columns = counted(len(scanned.columns.names), "column")
@@ -67,7 +67,6 @@ _SHOWN = 6
 
 
 def is_for_preparation(run: RunConfig) -> bool:
-    """Whether a run file has nothing of training in it."""
     return run.preprocessing is not None and run.model_fields_set <= _OF_PREPARATION
 
 

@@ -49,8 +49,6 @@ _SAMPLED = ("CsvDataset", "JsonDataset")
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
-    """Files that were looked at, and the parser of their rows."""
-
     scanned: ScannedFiles
     parser: Parser
     reserved_columns: tuple[str, ...] = ()
@@ -62,7 +60,6 @@ class DataSource:
     """What the scan was asked for."""
 
     def fingerprint(self) -> dict[str, int]:
-        """Size of each file by path."""
         return {file.path: file.size_bytes for file in self.scanned.files}
 
     def cut(self, data: DataConfig) -> ByRows | ByCost:
@@ -79,7 +76,6 @@ class DataSource:
 
 
 def find_files(path: str, key: str) -> list[DataFile]:
-    """The files that a key of the run file names."""
     if not path:
         raise ConfigError.at(key, f"is required by this command; set it, or give --{key}")
     return list_files(path)
@@ -99,7 +95,19 @@ def open_source(
     `beside` is a folder of the run, where indexes of the files are kept and rows that cannot be used are written;
     without it nothing is written.
     """
-    looked_at = {} if scoring else _looked_at(data, parser)
+    sequences = {
+        feature.name: SequenceLength(feature.source.column, feature.source.separator.decode())
+        for feature in parser.features
+        if isinstance(feature, SparseIds)
+    }
+    # What cutting and bucketing look at, by its key; names of features stand for their columns.
+    looked_at: dict[str, CostOf | SequenceLength] = {}
+    if data.sample_cost_field and not scoring:
+        looked_at["sample_cost_field"] = ColumnCost(data.sample_cost_field)
+    elif data.sample_cost and not scoring:
+        looked_at["sample_cost"] = cost_of_expression(data.sample_cost, sequences)
+    if data.bucket_by and not scoring:
+        looked_at["bucket_by"] = sequences.get(data.bucket_by) or SequenceLength(data.bucket_by)
     cut_columns = [column for looks in looked_at.values() for column in looks.columns]
     columns = tuple(dict.fromkeys([*parser.columns, *cut_columns, *reserved_columns]))
 
@@ -131,23 +139,6 @@ def open_source(
     assert not isinstance(cost, SequenceLength)
     bucketing = Bucketing(length, batch_rows(data)) if isinstance(length, SequenceLength) else None
     return DataSource(scanned, parser, tuple(reserved_columns), cost, bucketing, quarantine, wanted)
-
-
-def _looked_at(data: DataConfig, parser: Parser) -> dict[str, CostOf | SequenceLength]:
-    """What cutting and bucketing look at, by its key; names of features stand for their columns."""
-    sequences: Mapping[str, SequenceLength] = {
-        feature.name: SequenceLength(feature.source.column, feature.source.separator.decode())
-        for feature in parser.features
-        if isinstance(feature, SparseIds)
-    }
-    found: dict[str, CostOf | SequenceLength] = {}
-    if data.sample_cost_field:
-        found["sample_cost_field"] = ColumnCost(data.sample_cost_field)
-    elif data.sample_cost:
-        found["sample_cost"] = cost_of_expression(data.sample_cost, sequences)
-    if data.bucket_by:
-        found["bucket_by"] = sequences.get(data.bucket_by) or SequenceLength(data.bucket_by)
-    return found
 
 
 def _check_sampled_labels(data: DataConfig, scanned: ScannedFiles, columns: Sequence[str]) -> None:
@@ -252,7 +243,6 @@ def scoring_batches(
     shard: Shard = ONE_SHARD,
     pin_memory: bool = False,
 ) -> Prefetch[Batch]:
-    """Batches in the order of the data, to evaluate or predict on."""
     chain = Chain(ScannedSource(source.scanned), shard=shard, cut=ByRows(batch_size, drop_remainder))
     return _loaded(open_rows(chain, shares, quarantine=source.quarantine), source, shares, pin_memory)
 

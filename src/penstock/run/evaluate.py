@@ -38,49 +38,33 @@ from penstock.training.task_metrics import TaskMetrics
 from penstock.training.trainer import no_batch
 
 
+@dataclass(frozen=True, slots=True)
 class Evaluator:
-    """Evaluates a model on a run's evaluation data, as often as asked."""
-
-    def __init__(
-        self,
-        run: RunConfig,
-        source: DataSource,
-        sharded: ShardedModel,
-        budget: MemoryBudget,
-        session: Session,
-        during_training: bool = True,
-        plain: bool = True,
-    ) -> None:
-        self._run, self._source, self._sharded, self._session = run, source, sharded, session
-        self._during_training, self._plain = during_training, plain
-        stream = EVALUATION if during_training else ""
-        self._shares = StageShares.of(budget, stream)
-        self._metrics_share = budget.shares.get(stream + METRICS)
-        self._groups = group_columns(run, training=False)
-        evaluation_metrics(sharded.model)  # what cannot be computed is refused now, not after an epoch
-
-    def check(self) -> None:
-        """Open the data and take one batch: what is wrong with it shows now, not after an epoch."""
-        with self._batches() as batches:
-            if next(iter(batches), None) is None:
-                raise no_batch("eval_input_path")
+    run: RunConfig
+    source: DataSource
+    sharded: ShardedModel
+    budget: MemoryBudget
+    session: Session
+    during_training: bool = True
+    plain: bool = True
 
     def __call__(self, interrupted: Callable[[], bool] = lambda: False) -> Evaluation | None:
         """One pass over the data, with fresh metrics; None when it was interrupted on the way."""
-        options, sharded, peers = self._run.eval_config, self._sharded, self._session.peers
-        metrics = evaluation_metrics(sharded.model)
-        bound_metrics(metrics, self._metrics_share, evaluation_rows(self._run, self._source))
-        counted = TaskMetrics(metrics, self._groups, collectives=peers, share=self._metrics_share)
+        options, sharded, peers = self.run.eval_config, self.sharded, self.session.peers
+        share = self.budget.shares.get((EVALUATION if self.during_training else "") + METRICS)
+        metrics, groups = evaluation_metrics(sharded.model), group_columns(self.run, training=False)
+        bound_metrics(metrics, share, evaluation_rows(self.run, self.source))
+        counted = TaskMetrics(metrics, groups, collectives=peers, share=share)
         bar = ProgressLogger(
             "eval",
             "batch",
             total=options.num_steps,
             every=options.log_step_count_steps,
-            plain=self._plain or self._during_training,
-            show_end=not self._during_training,
+            plain=self.plain or self.during_training,
+            show_end=not self.during_training,
         )
-        averaged = sharded.averaged(scores_by_averages(self._run))
-        with self._session.monitor.stage("evaluate"), averaged, counted, self._batches() as batches, bar:
+        averaged = sharded.averaged(scores_by_averages(self.run))
+        with self.session.monitor.stage("evaluate"), averaged, counted, self.batches() as batches, bar:
             taken = sharded.moved(islice(batches, options.num_steps))
             evaluation = evaluate_loop(
                 sharded.module,
@@ -90,20 +74,20 @@ class Evaluator:
                 on_batch=lambda _: bar.advance(),
                 collectives=peers,
             )
-            calibration, groups = calibration_bins(metrics), group_auc(metrics)
+            calibration, group_aucs = calibration_bins(metrics), group_auc(metrics)
         # What the pool keeps for later is not needed before the next evaluation.
         pa.default_memory_pool().release_unused()
         if interrupted():
             return None
         if evaluation.rows == 0:
             raise no_batch("eval_input_path")
-        return replace(evaluation, calibration=calibration, group_auc=groups)
+        return replace(evaluation, calibration=calibration, group_auc=group_aucs)
 
-    def _batches(self) -> Prefetch[Batch]:
-        data = self._run.data_config
+    def batches(self) -> Prefetch[Batch]:
+        data = self.run.data_config
         return scoring_batches(
-            self._source,
-            self._shares,
+            self.source,
+            StageShares.of(self.budget, EVALUATION if self.during_training else ""),
             batch_size=data.resolved_eval_batch_size(),
             drop_remainder=data.drop_remainder,
             pin_memory=data.pin_memory,
@@ -112,17 +96,20 @@ class Evaluator:
 
 def training_evaluator(run: RunConfig, training: Training, session: Session) -> Evaluator | None:
     """The evaluator of a run that evaluates; what is wrong with its data shows now, not after an epoch."""
-    if training.evaluation_source is None:
+    if training.plan.evaluation_source is None:
         return None
-    evaluator = Evaluator(run, training.evaluation_source, training.sharded, training.budget, session)
-    evaluator.check()
+    evaluator = Evaluator(
+        run, training.plan.evaluation_source, training.sharded, training.plan.budget, session
+    )
+    evaluation_metrics(training.sharded.model)  # what cannot be computed is refused here
+    with evaluator.batches() as batches:
+        if next(iter(batches), None) is None:
+            raise no_batch("eval_input_path")
     return evaluator
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResult:
-    """What an evaluation of a checkpoint found."""
-
     checkpoint: Path
     step: int
     evaluation: Evaluation

@@ -6,7 +6,6 @@ description, and is used only where the run file gives the same.
 """
 
 import json
-import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,8 +15,6 @@ from penstock.features.build import feature_names
 from penstock.features.sections import FeatureConfig, FgMode
 from penstock.run.requirements import model_section
 from penstock.run.run_config import RunConfig
-
-logger = logging.getLogger(__name__)
 
 DOCUMENT = "features"
 """The name of the description among the documents of a checkpoint."""
@@ -75,17 +72,11 @@ def feature_meaning(run: RunConfig) -> Meaning:
 
 def require_same_meaning(checkpoint: Checkpoint, run: RunConfig) -> None:
     """Refuse a checkpoint whose inputs meant something else than they do in this run file."""
-    if problem := _problem(checkpoint, run):
+    if problem := other_meaning(checkpoint, run):
         raise CheckpointError(f"{problem}; train anew, or start from it with --fine_tune_checkpoint")
 
 
-def warn_of_other_meaning(checkpoint: Checkpoint, run: RunConfig) -> None:
-    """Say it where another meaning is allowed: in fine-tuning, which learns it."""
-    if problem := _problem(checkpoint, run):
-        logger.warning("fine-tuning from %s", problem)
-
-
-def _problem(checkpoint: Checkpoint, run: RunConfig) -> str | None:
+def other_meaning(checkpoint: Checkpoint, run: RunConfig) -> str | None:
     if DOCUMENT not in checkpoint.documents:
         return f"{checkpoint.path}: does not say what its features mean"
     difference = next(differences(checkpoint.documents[DOCUMENT], feature_meaning(run)), None)
@@ -105,7 +96,6 @@ def _options(config: FeatureConfig, mode: FgMode) -> Meaning:
 
 
 def differences(saved: Meaning, current: Meaning) -> Iterator[str]:
-    """What means something else than when it was saved."""
     for key in ("fg_mode", "fg_encoded_multival_sep"):
         yield from _in_value(f"data_config.{key}", saved.get(key), current.get(key))
     for kind, key in (("feature", "features"), ("feature group", "feature_groups")):

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -97,13 +98,11 @@ def require_free(path: Path) -> None:
 
 
 def open_writer(path: Path, suffix: str, schema: pa.Schema) -> "pq.ParquetWriter | pyarrow.csv.CSVWriter":
-    nested = [field.name for field in schema if pa.types.is_nested(field.type)]
     if suffix != ".csv":
         return pq.ParquetWriter(path, schema)
-    if nested:
-        raise ConfigError(
-            f"column '{nested[0]}' holds lists, which CSV cannot; write a .parquet file instead"
-        )
+    if nested := [field.name for field in schema if pa.types.is_nested(field.type)]:
+        problem = "holds lists, which CSV cannot; write a .parquet file instead"
+        raise ConfigError(f"column '{nested[0]}' {problem}")
     return pyarrow.csv.CSVWriter(path, schema)
 
 
@@ -115,22 +114,7 @@ def remove(path: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class PredictionRequest:
-    """What to score, and what to keep of it."""
-
-    input_path: str
-    output_path: str = ""
-    reserved_columns: Sequence[str] = ()
-    output_columns: Sequence[str] | None = None
-    batch_size: int | None = None
-    limit: int | None = None
-    checkpoint: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PredictionResult:
-    """What was written where."""
-
     output: Path
     checkpoint: Path
     rows: int
@@ -161,31 +145,31 @@ def predict(
             raise ConfigError(
                 "predict: an output goes with a path; the scores of a table come back as a table"
             )
-        return predict_table(run, table_or_path, reserved_columns, checkpoint)
-    request = PredictionRequest(
-        str(table_or_path), str(output or ""), reserved_columns=reserved_columns, checkpoint=checkpoint
-    )
+        return _scores_of_table(run, table_or_path, reserved_columns, checkpoint)
+    options: dict[str, Any] = {"reserved_columns": reserved_columns, "checkpoint": checkpoint}
     if output is not None:
-        return predict_files(run, request)
-    with opened(run, request, plain=True) as (_, _, batches):
+        return predict_files(run, str(table_or_path), str(output), **options)
+    with opened(run, str(table_or_path), **options) as (_, _, batches):
         return pa.Table.from_batches(list(batches))
 
 
-def predict_files(run: RunConfig, request: PredictionRequest, plain: bool = True) -> PredictionResult:
-    """Score files and write the scores in input order; the output is whole, or not there."""
+def predict_files(run: RunConfig, input_path: str, output_path: str, **options: Any) -> PredictionResult:
+    """Score files and write the scores in input order; the output is whole, or not there.
+
+    `options` are those of `opened`.
+    """
     started_at = time.perf_counter()
-    output = Path(request.output_path)
+    output = Path(output_path)
     require_free(output)
-    with opened(run, request, plain) as (checkpoint, session, batches):
+    with opened(run, input_path, **options) as (checkpoint, session, batches):
         rows = write_output(output, batches)
     seconds = time.perf_counter() - started_at
     return PredictionResult(output, checkpoint, rows, seconds, session.monitor.report)
 
 
-def predict_table(
+def _scores_of_table(
     run: RunConfig, table: pa.Table, reserved_columns: Sequence[str], checkpoint: str | None
 ) -> pa.Table:
-    """Score a table that is in memory already, in batches of the run's size."""
     require_for_prediction(run)
     batch_size = run.data_config.resolved_eval_batch_size()
     with computing(run) as session:
@@ -197,29 +181,37 @@ def predict_table(
 
 @contextmanager
 def opened(
-    run: RunConfig, request: PredictionRequest, plain: bool
+    run: RunConfig,
+    input_path: str,
+    *,
+    reserved_columns: Sequence[str] = (),
+    output_columns: Sequence[str] | None = None,
+    batch_size: int | None = None,
+    limit: int | None = None,
+    checkpoint: str | None = None,
+    plain: bool = True,
 ) -> Iterator[tuple[Path, Session, Iterator[pa.RecordBatch]]]:
-    """The checkpoint, and the scores of a request as a stream, in input order."""
+    """The checkpoint, the session, and the scores as a stream, in input order."""
     require_for_prediction(run)
     data = run.data_config
-    batch_size = request.batch_size or data.resolved_eval_batch_size()
-    files = find_files(request.input_path, "predict_input_path")
+    batch_size = batch_size or data.resolved_eval_batch_size()
+    files = find_files(input_path, "predict_input_path")
     parser = build_parser(run, [file.path for file in files], with_labels=False)
     # Every row of the input has its score: a row that cannot be used is an error here, whatever training does.
     strict = data.model_copy(update={"bad_rows": BadRows.error})
-    source = open_source(strict, files, parser, request.reserved_columns, scoring=True)
+    source = open_source(strict, files, parser, reserved_columns, scoring=True)
     with computing(run) as session, ExitStack() as stack:
-        model, checkpoint, budget = open_scoring(run, request.checkpoint, session, batch_size)
+        model, opened_checkpoint, budget = open_scoring(run, checkpoint, session, batch_size)
         stack.enter_context(session.monitor.stage("predict"))
-        require_predictions(request.output_columns, model.model.prediction_names)
+        require_predictions(output_columns, model.model.prediction_names)
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
         stream = stack.enter_context(scoring_batches(source, StageShares.of(budget), batch_size=batch_size))
-        bar = stack.enter_context(ProgressLogger("predict", "rows", request.limit, plain=plain))
+        bar = stack.enter_context(ProgressLogger("predict", "rows", limit, plain=plain))
 
         def watched() -> Iterator[pa.RecordBatch]:
             """The first rows, and not one more, shown as they go by; past the memory limit they end in an error."""
-            left = request.limit
-            for batch in predict_loop(model.module, model.model, model.moved(stream), request.output_columns):
+            left = limit
+            for batch in predict_loop(model.module, model.model, model.moved(stream), output_columns):
                 given = batch if left is None else batch.slice(0, left)
                 yield given
                 bar.advance(given.num_rows)
@@ -230,4 +222,4 @@ def opened(
                     if left == 0:
                         return
 
-        yield checkpoint.path, session, watched()
+        yield opened_checkpoint.path, session, watched()

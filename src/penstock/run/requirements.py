@@ -22,43 +22,35 @@ NEEDS_TRAINING = "is required: how long to train, and with which optimizers"
 
 
 def require_for_training(run: RunConfig) -> None:
-    """Everything that training needs is there and available; ConfigError lists what is not."""
     problems, train = _paths(run, "train_input_path", "model_dir"), run.train_config
     keeps_averages = train is not None and train.dense_optimizer.ema is not None
     if train is None:
         problems.append(Problem("train_config", NEEDS_TRAINING))
     else:
-        problems += [*_of_device(train), *train.unused_settings()]
+        problems += [*_of_device(train), *train.unused_settings(), *_of_schedules(run, train)]
     if run.eval_config.use_dense_ema and not keeps_averages:
         message = "is true, but no means are kept; add train_config.dense_optimizer.ema"
         problems.append(Problem("eval_config.use_dense_ema", message))
     if run.model is not None:
         problems += run.model.unused_settings()
-    if train is not None:
-        problems += _of_schedules(run, train)
     problems += [*_of_model(run), *_of_labels(run), *_of_best_metric(run)]
     if train is not None:
         problems += _of_early_stopping(run, train)
     require_available(run, problems)
-    metric, known = (
-        run.export_config.best_exporter_metric,
-        [] if run.model is None else run.model.result_names(),
-    )
-    has_towers = run.model is not None and run.model.task_towers
-    if run.eval_input_path and has_towers and not _asks_for_best(run) and metric not in known:
+    model, metric = model_section(run), run.export_config.best_exporter_metric
+    known = model.result_names()
+    if run.eval_input_path and model.task_towers and not _asks_for_best(run) and metric not in known:
         # Towers never give the metric that is taken where none is named.
         default = f"export_config.best_exporter_metric is {metric} where it is not written"
         logger.warning("no checkpoint will be the best: %s, and %s", default, _not_given(metric, known))
 
 
 def require_for_evaluation(run: RunConfig) -> None:
-    """Everything that evaluation needs is there and available; ConfigError lists what is not."""
     paths = _paths(run, "eval_input_path", "model_dir")
     require_available(run, [*paths, *_of_model(run), *_of_labels(run), *_of_best_metric(run)])
 
 
 def require_for_prediction(run: RunConfig) -> None:
-    """Everything that prediction needs is there and available; ConfigError lists what is not."""
     require_available(run, [*_paths(run, "model_dir"), *_of_model(run)])
 
 
@@ -71,14 +63,12 @@ def require_available(run: RunConfig, problems: list[Problem] | None = None) -> 
 
 
 def model_section(run: RunConfig) -> ModelConfig:
-    """The model of a run; a command that needs one says so."""
     if run.model is None:
         raise ConfigError.at("model_config", NEEDS_MODEL)
     return run.model
 
 
 def train_section(run: RunConfig) -> TrainConfig:
-    """How a run trains; a command that needs it says so."""
     if run.train_config is None:
         raise ConfigError.at("train_config", NEEDS_TRAINING)
     return run.train_config
@@ -157,7 +147,6 @@ def _of_schedules(run: RunConfig, train: TrainConfig) -> Iterator[Problem]:
 
 
 def _of_early_stopping(run: RunConfig, train: TrainConfig) -> Iterator[Problem]:
-    """What decides when to stop must be a metric that evaluation gives, and be able to get better."""
     section, path = train.early_stopping, "train_config.early_stopping"
     if section is None:
         return
@@ -179,7 +168,6 @@ def _of_evaluations(run: RunConfig, train: TrainConfig, path: str) -> Iterator[P
 
 
 def _of_best_metric(run: RunConfig) -> Iterator[Problem]:
-    """A metric that picks the best checkpoint, where one is asked for, must be one that evaluation gives."""
     if run.model is None:
         return
     export, known = run.export_config, run.model.result_names()

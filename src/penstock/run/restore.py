@@ -18,7 +18,7 @@ from penstock.distributed.state import load_averages, load_model_state, model_st
 from penstock.export.sections import ExportConfig
 from penstock.run.build import ShardedModel, make_model, shard_model, used_features
 from penstock.run.data import resumed_state
-from penstock.run.feature_meaning import require_same_meaning, warn_of_other_meaning
+from penstock.run.feature_meaning import other_meaning, require_same_meaning
 from penstock.run.requirements import scores_by_averages, train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.run_file import load_run
@@ -45,10 +45,7 @@ def best_metric(export: ExportConfig) -> BestMetric:
 
 
 def checkpoint_of_run(folder: ModelDir, word: str | None, export: ExportConfig) -> Checkpoint:
-    """The latest or the best checkpoint of a run; every byte of it is checked.
-
-    Where nothing is said: the one that the run ended with, which early stopping may have gone back to.
-    """
+    """The latest or the best checkpoint of a run; by default the one that it ended with, perhaps by early stopping."""
     folder.require_checkpoints()
     store = CheckpointStore(folder.checkpoints)
     if word == "best":
@@ -60,12 +57,9 @@ def checkpoint_of_run(folder: ModelDir, word: str | None, export: ExportConfig) 
 
 
 def checkpoint_at(path: Path, key: str) -> Checkpoint:
-    """The checkpoint that a path means; where it means none, `key` is the setting that the error speaks of.
-
-    What the best of another run is, its own run.yaml says.
-    """
+    """The checkpoint that a path means; where it means none, `key` is the setting that the error speaks of."""
     folder, word = _run_and_word(path)
-    if folder is not None:
+    if folder is not None:  # what the best of another run is, its own run.yaml says
         export = load_run(folder.run_file).export_config if word == "best" else ExportConfig()
         return checkpoint_of_run(folder, word, export)
     if path.name.startswith("step-") or (path / MANIFEST_NAME).exists():
@@ -147,8 +141,13 @@ def continue_run(
         logger.warning("no whole checkpoint in %s; starting at step 0", folder.checkpoints)
         return
     require_same_meaning(checkpoint, run)
-    if not new_data:
-        _require_same_shuffle(checkpoint, run, training.num_shuffle_rows)
+    is_shuffled = bool(checkpoint.documents["shuffle"]["num_rows"])
+    if not new_data and is_shuffled != run.data_config.shuffle:
+        was, setting = ("with", "true") if is_shuffled else ("without", "false")
+        raise CheckpointError(
+            f"{checkpoint.path}: was trained {was} shuffling, which cannot change on the way; "
+            f"set data_config.shuffle: {setting}"
+        )
     # Rates that were learned belong to the optimizers; evaluations on other data do not count for these.
     without = {*(() if restore_optimizer else ("rates",)), *(("early_stopping",) if new_data else ())}
     checkpoints.restore(checkpoint, training.progress, optimizer=restore_optimizer, without=without)
@@ -157,8 +156,8 @@ def continue_run(
         training.progress.move_to_new_data()
         training.batches.set_epoch(training.progress.epoch)
     else:
-        states, shares = checkpoint.documents["position"], StageShares.of(training.budget)
-        training.batches.load_state_dict(resumed_state(states, training.source, shares, training.shard))
+        states, shares = checkpoint.documents["position"], StageShares.of(training.plan.budget)
+        training.batches.load_state_dict(resumed_state(states, training.plan.source, shares, training.shard))
     for journal in (folder.log, folder.evaluations):
         journal.cut_back(checkpoint.step)
     checkpoints.remove_stale()
@@ -173,43 +172,25 @@ def fine_tune(run: RunConfig, training: Training) -> None:
         return
     checkpoint = checkpoint_at(Path(train.fine_tune_checkpoint), "train_config.fine_tune_checkpoint")
     logger.info("fine-tuning from %s", checkpoint.path)
-    warn_of_other_meaning(checkpoint, run)
+    if problem := other_meaning(checkpoint, run):  # which fine-tuning learns
+        logger.warning("fine-tuning from %s", problem)
     difference = load_renamed(checkpoint, training.sharded.module, train.fine_tune_ckpt_param_map)
     if difference:
         logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
 
 
 def saved_shuffle_rows(folder: ModelDir) -> int | None:
-    """How many rows the shuffle buffer of a run has, 0 without shuffling; None before its first checkpoint.
-
-    The number is decided once in the life of a run; a run that continues takes it from here.
-    """
+    """The rows of a run's shuffle buffer, decided once in its life: 0 without shuffling, None before a checkpoint."""
     document = CheckpointStore(folder.checkpoints).latest_document("shuffle")
     return None if document is None else int(document["num_rows"])
 
 
-def _require_same_shuffle(checkpoint: Checkpoint, run: RunConfig, num_rows: int) -> None:
-    """The order of rows depends on the buffer's rows, so that another number could not continue it."""
-    saved = checkpoint.documents["shuffle"]["num_rows"]
-    if bool(saved) != run.data_config.shuffle:
-        was, setting = ("with", "true") if saved else ("without", "false")
-        raise CheckpointError(
-            f"{checkpoint.path}: was trained {was} shuffling, which cannot change on the way; "
-            f"set data_config.shuffle: {setting}"
-        )
-    if saved != num_rows:
-        raise CheckpointError(
-            f"{checkpoint.path}: was shuffled with a buffer of {saved:,} rows, this run with {num_rows:,}"
-        )
-
-
 def _warn_of_old_data(checkpoint: Checkpoint, run: RunConfig, training: Training) -> None:
-    """Say so when these are the files of before: perhaps the run was only to go on, or others were meant."""
     saved, present = checkpoint.documents["position"][0], training.batches.state_dict()
     if saved["order"]["files"] != [list(file) for file in present["order"]["files"]]:
         return
     case = "the files are those of before, which were read to their end; they are trained again"
-    if 0 < training.progress.epoch_steps != training.source.num_batches(run.data_config):
+    if 0 < training.progress.epoch_steps != training.plan.source.num_batches(run.data_config):
         case = (
             "the run stopped in the middle of these files, which are now read from their first row again; "
             "--continue_train would go on where it stopped"
@@ -218,10 +199,7 @@ def _warn_of_old_data(checkpoint: Checkpoint, run: RunConfig, training: Training
 
 
 def _report_other_settings(checkpoint: Checkpoint, run: RunConfig, folder: ModelDir, new_data: bool) -> None:
-    """Say what is set otherwise than in the run before, and that a model to start from comes too late.
-
-    One that the run was begun with is no mistake: the same command starts a run and goes on with it.
-    """
+    """Say what is set otherwise than in the run before, and that another model to start from comes too late."""
     before, now = folder.written_config(), yaml.safe_load(dump_yaml(run))
     changed = changed_settings(before, now, new_data)
     if changed is not None:

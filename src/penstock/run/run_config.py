@@ -77,7 +77,6 @@ _SHARED_OPTIONS = ("embedding_dim", "pooling", "init_fn", "trainable", "data_typ
 
 
 def run_findings(run: RunConfig) -> Iterator[Problem]:
-    """Everything that is wrong between the sections of a run file."""
     features = list(named_features(run.feature_configs))
     yield from _feature_findings(features)
     train = run.train_config

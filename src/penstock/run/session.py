@@ -23,8 +23,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What this process is among its peers, how it reaches them, and who watches its memory."""
-
     world: World
     collectives: Collectives
     monitor: MemoryMonitor
@@ -33,7 +31,6 @@ class Session:
 
     @property
     def peers(self) -> Collectives | None:
-        """How to reach other ranks, where there are any."""
         return self.collectives if self.world.num_ranks > 1 else None
 
     def exceeds_limit(self) -> bool:

@@ -29,7 +29,7 @@ from penstock.run.session import Session, computing
 from penstock.run.training import Training, build_training, plan_training, with_joined_batches
 from penstock.runtime.interrupts import StopRequest, stop_on_signal
 from penstock.runtime.memory import MemoryReport
-from penstock.runtime.world import available_cores
+from penstock.runtime.world import Resumable, available_cores
 from penstock.tensors.loader import BatchLoader
 from penstock.training.best import MARK, best_step
 from penstock.training.callbacks import Callbacks
@@ -149,7 +149,8 @@ def train(
                 write_end(log, training, ended, because, advice, monitor.report, model_bytes)
         if session.exceeds_limit():
             raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
-        quarantine, quality, evaluation = training.source.quarantine, training.quality, trainer.evaluation
+        quality, evaluation = training.quality, trainer.evaluation
+        quarantine = plan.source.quarantine
         return TrainResult(
             model_dir=folder.path,
             checkpoint=folder.checkpoints / f"step-{trainer.restored_step or progress.step}",
@@ -162,7 +163,7 @@ def train(
             remarks=evaluation.remarks if evaluation else {},
             evaluated_step=trainer.evaluated_step,
             memory=monitor.report,
-            stages=measured_use(training.budget, monitor.report, model_bytes),
+            stages=measured_use(plan.budget, monitor.report, model_bytes),
             num_bad_rows=0 if quarantine is None else len(quarantine),
             bad_rows=None if quarantine is None else quarantine.path,
             shuffle=None if quality is None else quality.score(),
@@ -189,6 +190,13 @@ def build_checkpoints(
         best = (best_step(before, metric), None if early_stop is None else early_stop.best_step)
         return tuple(step for step in best if step is not None)
 
+    parts: dict[str, Resumable | None] = {
+        "rates": training.rates,
+        "train_metrics": training.train_metrics,
+        "early_stopping": early_stop,
+        "loss_scaling": training.scaling,
+        "callbacks": callbacks,
+    }
     return RunCheckpoints(
         CheckpointStore(
             folder.checkpoints, train_section(run).keep_checkpoint_max, session.world, session.collectives
@@ -196,8 +204,8 @@ def build_checkpoints(
         training.sharded.module,
         training.dense_optimizer,
         training.sharded.averages,
-        {**training.resumables(), "callbacks": callbacks},
-        {"shuffle": {"num_rows": training.num_shuffle_rows}, DOCUMENT: feature_meaning(run)},
+        {name: part for name, part in parts.items() if part is not None},
+        {"shuffle": {"num_rows": training.plan.num_shuffle_rows}, DOCUMENT: feature_meaning(run)},
         best_steps,
     )
 
@@ -263,17 +271,17 @@ def write_header(
         folder.forget_records()
     (folder.path / MARK).unlink(missing_ok=True)
     folder.write_text(folder.run_file, dump_yaml(run))
-    folder.write_version(training.source.fingerprint())
+    folder.write_version(training.plan.source.fingerprint())
     if profile is not None:
         folder.write_text(folder.data_profile, json.dumps(profile, indent=1, default=str) + "\n")
-    budget = training.budget
+    budget = training.plan.budget
     log.write(
         "start",
         event.step,
         seconds_to_first_step=round(time.perf_counter() - command_began_at, 3),
         limit_bytes=budget.limit_bytes,
         planned_bytes={share.name: share.limit_bytes for share in budget.shares.values()},
-        shuffle_rows=training.num_shuffle_rows,
+        shuffle_rows=training.plan.num_shuffle_rows,
     )
 
 
@@ -286,9 +294,8 @@ def write_end(
     report: MemoryReport,
     model_bytes: int,
 ) -> None:
-    """The last line of the log."""
-    progress, quality, quarantine = ended.progress, training.quality, training.source.quarantine
-    stages = measured_use(training.budget, report, model_bytes)
+    progress, quality, quarantine = ended.progress, training.quality, training.plan.source.quarantine
+    stages = measured_use(training.plan.budget, report, model_bytes)
     most = largest(stages)
     log.write(
         "end",
@@ -319,7 +326,6 @@ def write_end(
 def measured_facts(
     run: RunConfig, training: Training, num_steps: int, stopwatch: Stopwatch, report: MemoryReport
 ) -> DataPathFacts:
-    """What the advisor has to know."""
     loader, rows = training.batches.source, batch_rows(run.data_config)
     assert isinstance(loader, BatchLoader)
     return DataPathFacts(
@@ -329,10 +335,10 @@ def measured_facts(
         parsing_seconds=loader.spent.function,
         computing_seconds=stopwatch.working,
         batch_rows=rows,
-        batch_bytes=rows * training.source.scanned.row_bytes,
+        batch_bytes=rows * training.plan.source.scanned.row_bytes,
         num_workers=len(loader.worker_pids),
         num_cores=available_cores(),
         free_bytes=report.limit_bytes - report.peak_bytes,
-        share_bytes={name: share.limit_bytes for name, share in training.budget.shares.items()},
-        dataset_type=dataset_type_of(run.data_config, training.source.scanned.files),
+        share_bytes={name: share.limit_bytes for name, share in training.plan.budget.shares.items()},
+        dataset_type=dataset_type_of(run.data_config, training.plan.source.scanned.files),
     )

@@ -51,7 +51,6 @@ from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import MemoryMonitor, limit_of
-from penstock.runtime.world import Resumable
 from penstock.tensors.batch import Batch
 from penstock.training.best import EarlyStop
 from penstock.training.learning_rates import LearningRates
@@ -78,8 +77,6 @@ FLOAT_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """What a run will read, in which order, and how its memory is divided."""
-
     source: DataSource
     evaluation_source: DataSource | None
     model: Model
@@ -168,7 +165,6 @@ def with_joined_batches(run: RunConfig) -> RunConfig:
 
 
 def model_bytes(model: Model, train: TrainConfig | None) -> int:
-    """Bytes of tables, dense parameters and the state of their optimizers."""
     tables = dict(table_parameters(model))
     table_bytes = sum(table.nbytes for table in tables.values())
     dense_bytes = sum(parameter.nbytes for name, parameter in model.named_parameters() if name not in tables)
@@ -201,19 +197,14 @@ def step_bytes(model: Model, batch_size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A run's objects, wired."""
-
+    plan: TrainingPlan
     sharded: ShardedModel
     dense_optimizer: KeyedOptimizer
     step: TrainStep
     rates: LearningRates
     batches: Prefetch[Batch]
-    source: DataSource
-    evaluation_source: DataSource | None
     progress: TrainingProgress
     timetable: Timetable
-    budget: MemoryBudget
-    num_shuffle_rows: int
     shard: Shard
     total_steps: int | None
     """How many steps the whole run takes, where that is known before it is done."""
@@ -223,16 +214,6 @@ class Training:
     scaling: LossScaling | None
     """How losses are scaled, in FP16."""
     train_metrics: TaskMetrics
-
-    def resumables(self) -> dict[str, Resumable]:
-        """What has a state beside model, optimizers and data, by the name of its document in a checkpoint."""
-        parts: dict[str, Resumable | None] = {
-            "rates": self.rates,
-            "train_metrics": self.train_metrics,
-            "early_stopping": self.early_stop,
-            "loss_scaling": self.scaling,
-        }
-        return {name: part for name, part in parts.items() if part is not None}
 
 
 @contextmanager
@@ -278,17 +259,14 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
         evaluate = Every(steps=train.eval_steps) if train.eval_steps else save
         log, end = Every(steps=train.log_step_count_steps), End(train.num_steps, train.num_epochs)
         yield Training(
+            plan=plan,
             sharded=sharded,
             dense_optimizer=dense_optimizer,
             step=step,
             rates=rates,
             batches=batches,
-            source=source,
-            evaluation_source=plan.evaluation_source,
             progress=TrainingProgress(),
             timetable=Timetable(end, save, evaluate, log),
-            budget=budget,
-            num_shuffle_rows=plan.num_shuffle_rows,
             shard=shard,
             total_steps=total_steps,
             quality=quality,

@@ -87,7 +87,9 @@ def test_what_is_no_place_is_told_with_what_it_is(state, problem, ahead):
     with pytest.raises(penstock.CheckpointError) as told:
         (iter(dataset) if ahead and not isinstance(state, list) else dataset).load_state_dict(state)
 
-    assert str(told.value) == f"this is no position of a Dataset: {problem}; load what state_dict() of one gave"
+    assert (
+        str(told.value) == f"this is no position of a Dataset: {problem}; load what state_dict() of one gave"
+    )
 
 
 def test_a_part_that_was_taken_cannot_be_cut_anew():

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 from penstock.config.sizes import MIB
 from penstock.observe.report.charts import (
     MAX_POINTS,
-    BarSeries,
     Series,
     Unit,
     axis_over,
-    bar_chart,
     known_points,
     line_chart,
-    round_step,
 )
 
 
@@ -42,23 +39,6 @@ def test_a_single_point_is_a_dot_and_no_point_is_no_chart() -> None:
     assert len(lines(Series("eval", [(3, 1.0)]))["curves"][0]["dots"]) == 1
     assert line_chart("Loss", "loss", [Series("eval", [])]) is None
     assert known_points([(1, 0.5), (2, None), (3, float("nan"))]) == [(1, 0.5)]
-
-
-def test_the_axis_covers_the_reference() -> None:
-    chart = lines(Series("memory", [(0, 1.0), (1, 2.0)]), reference=("limit", 10.0))
-
-    assert json.loads(chart["pointer"])["y"] == {"low": 0.0, "high": 10.0, "unit": "number"}
-
-
-def test_bars_have_their_values_and_a_missing_one_is_left_out() -> None:
-    series = [BarSeries("planned", [1024, 2048], hollow=True), BarSeries("measured", [512, None])]
-    chart = bar_chart("Memory", ["reader", "model"], "bytes", "bytes", series)
-
-    assert [f"{bar['name']}: {bar['text']}" for bar in chart["bars"]] == [
-        "planned: 1KiB",
-        "measured: 512B",
-        "planned: 2KiB",
-    ]
 
 
 @pytest.mark.parametrize("spike", [1, 10_000, 19_998])
@@ -101,8 +81,3 @@ def test_every_value_lies_on_the_axis_and_marks_are_few(values: list[float], uni
     assert axis.low <= min(values) + 1e-6 * axis.step
     assert axis.high >= max(values) - 1e-6 * axis.step
     assert 1 <= len(axis.ticks()) <= 8
-
-
-@given(st.floats(1e-9, 1e15), st.sampled_from(get_args(Unit)))
-def test_a_step_is_not_below_what_is_asked_for(min_step: float, unit: Unit) -> None:
-    assert round_step(min_step, unit) >= min_step * (1 - 1e-9)

@@ -46,20 +46,6 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     assert re.findall(r"https?:|<link|<img|@import|url\(|\bsrc=", page) == []  # nothing from elsewhere
 
 
-def test_what_a_run_does_not_have_is_absent_not_empty(tmp_path: Path) -> None:
-    page = page_of([read_run(write_run(tmp_path / "one", [START, STEPS[0]], [], ""))])
-
-    assert captions(page) == [
-        "Loss",
-        "auc",
-        "Learning rate",
-        "Throughput",
-        "Waiting against computing",
-        "Memory",
-    ]
-    assert headings(page) == ["Quality", "Speed", "Memory", "Data", "Configuration"]
-
-
 def test_a_run_that_ended_before_its_first_line_says_why_it_has_no_curves(tmp_path: Path) -> None:
     runs = read_runs([write_run(tmp_path / "long"), write_run(tmp_path / "short", [START, END])])
 
@@ -92,18 +78,6 @@ def test_calibration_and_groups_are_shown_where_evaluations_hold_them(tmp_path: 
     assert "grouped_auc: 1 of 2 groups have both classes. Here are the 2 groups with most rows." in page
 
 
-def test_groups_of_several_runs_have_the_names_of_their_runs(tmp_path: Path) -> None:
-    with_groups = [{**EVALUATIONS[-1], "group_auc": [{"group": 7, "rows": 9, "auc": 0.75}]}]
-    one, two = (write_run(tmp_path / name, evaluations=with_groups) for name in ("one", "two"))
-    page = page_of(read_runs([one, two, write_run(tmp_path / "without")]))
-
-    assert re.findall(r"<h3>([^<]*)</h3><p[^>]*>([^<]*)</p>", page) == [
-        ("one", "Here is the group with most rows."),
-        ("two", "Here is the group with most rows."),
-    ]
-    assert "<h1>3 runs: one, two and without</h1>" in page
-
-
 def test_runs_beside_each_other(tmp_path: Path) -> None:
     better = {**EVALUATIONS[-1], "metrics": {"auc": 0.9}, "losses": {"binary_cross_entropy": 0.6}}
     one = write_run(tmp_path / "one")
@@ -123,10 +97,8 @@ def test_runs_beside_each_other(tmp_path: Path) -> None:
     ("name", "values", "cells"),
     [
         ("log_loss_buy", (0.4, 1.1), "<td><b>0.40000</b></td><td>1.10000</td>"),
-        ("auc_buy", (0.4, 1.1), "<td>0.40000</td><td><b>1.10000</b></td>"),
         ("calibration_buy", (0.4, 1.1), "<td>0.40000</td><td><b>1.10000</b></td>"),
         ("calibration", (0.9, 1.3), "<td><b>0.90000</b></td><td>1.30000</td>"),
-        ("custom", (0.4, 1.1), "<td>0.40000</td><td>1.10000</td>"),
     ],
 )
 def test_the_better_of_two_runs_is_that_of_the_metric_be_it_of_a_tower(
@@ -165,22 +137,9 @@ def test_a_run_that_stopped_early_shows_the_step_that_it_went_back_to(tmp_path: 
     assert page.count('<i class="key mark"></i>step 10, restored') == 2  # loss and auc
 
 
-def test_a_run_that_was_interrupted_says_of_which_step_its_figures_are(tmp_path: Path) -> None:
-    page = page_of([read_run(write_run(tmp_path / "one", evaluations=EVALUATIONS[:1]))])
-    evaluated_at_its_end = page_of([read_run(write_run(tmp_path / "two"))])
-
-    assert f"<span>auc</span><span>of step {EVALUATIONS[0]['step']}</span>" in page
-    assert "<span>of step" not in evaluated_at_its_end
-
-
 @pytest.mark.parametrize(
     ("end", "line", "auc"),
     [
-        (
-            {"stopped_because": None},
-            "<b>one ran to its end at step 15.</b> It went back to step 10, the best one",
-            "<div><b>0.8000</b><span>auc</span><span>of step 10</span></div>",
-        ),
         (
             {"restored_step": None, "stopped_because": "a callback asked for it"},
             "<b>one stopped early at step 15: </b>a callback asked for it.</p>",
@@ -195,16 +154,6 @@ def test_a_run_may_go_back_without_a_stop_and_stop_without_going_back(
 
     assert line in page
     assert auc in page
-
-
-def test_a_comparison_is_of_the_steps_that_the_runs_ended_with(tmp_path: Path) -> None:
-    stopped = write_run(tmp_path / "stopped", log=[START, *STEPS, EARLY_END])
-    page = page_of(read_runs([stopped, write_run(tmp_path / "whole")]))
-
-    assert '<th scope="row">auc</th><td>0.80000</td><td><b>0.85000</b></td>' in page
-    assert '<th scope="row">evaluated step</th><td>10 (restored)</td><td>15</td>' in page
-    assert '<th scope="row">steps</th><td>15, stopped early</td><td>15</td>' in page
-    assert "<b>stopped stopped early at step 15: </b>" in page
 
 
 def test_an_undefined_metric_says_why(tmp_path: Path) -> None:
@@ -223,25 +172,6 @@ def test_an_undefined_metric_says_why(tmp_path: Path) -> None:
     assert "<li>grouped_auc at step 15: no group with both classes</li>" in page
     assert page.count("<li>auc: without 1 row whose prediction is NaN</li>") == 1
     assert '<span title="without 1 row whose prediction is NaN">0.85000</span>' in page
-
-
-def test_a_few_evaluations_are_shown_at_once_and_many_when_asked_for(tmp_path: Path) -> None:
-    few = page_of([read_run(write_run(tmp_path / "few"))])
-    many = page_of([read_run(write_run(tmp_path / "many", evaluations=EVALUATIONS * 5))])
-
-    assert '<details open=""><summary>all evaluations of few</summary>' in few
-    assert "<details><summary>all evaluations of many</summary>" in many
-
-
-def test_rates_of_other_sizes_have_charts_of_their_own(tmp_path: Path) -> None:
-    rates = {"sparse": 0.05, "dense": 0.0005, "part": 0.01}
-    steps = [{**record, "learning_rate": rates} for record in STEPS]
-    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *steps, END]))])
-
-    assert [name for name in captions(page) if "rate" in name] == [
-        "Learning rate: sparse, part",
-        "Learning rate: dense",
-    ]
 
 
 def test_text_of_a_run_file_cannot_become_markup(tmp_path: Path) -> None:

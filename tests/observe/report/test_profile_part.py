@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from penstock.observe.report.page import page_of
-from penstock.observe.report.run_record import read_run, read_runs
-from tests.observe.report.run_folders import PROFILE, write_profile, write_run
+from penstock.observe.report.run_record import read_run
+from tests.observe.report.run_folders import write_profile, write_run
 
 
 def lines(page: str) -> list[list[str]]:
@@ -29,27 +29,6 @@ def test_every_column_with_its_use_and_its_values(tmp_path: Path) -> None:
         "From 4,096 of 15,000 rows, from all over the files; ≥: about so many in these rows alone. The first 3 of "
         "4 columns that the run reads. Columns that the run does not read are not looked at." in page
     )
-
-
-def test_what_no_column_has_is_left_out(tmp_path: Path) -> None:
-    whole = {**PROFILE, "rows": 4_096, "columns_used": 1, "columns": PROFILE["columns"][:1]}  # type: ignore[index]
-    page = page_of([read_run(write_profile(write_run(tmp_path / "one"), whole))])
-
-    assert "items" not in lines(page)[0]
-    assert "From all 4,096 rows; ~: about. Columns that" in page
-
-
-def test_a_long_table_is_folded_and_so_are_those_of_several_runs(tmp_path: Path) -> None:
-    wide = {**PROFILE, "columns": PROFILE["columns"] * 20}  # type: ignore[operator]
-    one, two = write_profile(write_run(tmp_path / "one")), write_profile(write_run(tmp_path / "two"), wide)
-
-    assert '<details open=""><summary>Data profile' in page_of([read_run(one)])
-    assert "<details><summary>Data profile: 60 columns" in page_of([read_run(two)])
-    beside = page_of(read_runs([one, two, write_run(tmp_path / "older")]))
-    assert re.findall(r"<details><summary>(Data profile[^<]*)", beside) == [
-        "Data profile of one: 3 columns",
-        "Data profile of two: 60 columns",
-    ]
 
 
 def test_a_run_without_a_profile_says_why_and_an_older_one_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config.errors import CheckpointError
-from penstock.observe.report.run_record import model_name, previous_run, read_run, read_runs
+from penstock.observe.report.run_record import previous_run, read_run, read_runs
 from tests.observe.report.run_folders import (
     EARLY_END,
     END,
@@ -112,19 +112,11 @@ def test_the_previous_run_is_the_newest_that_began_earlier_whichever_was_continu
 @pytest.mark.parametrize(
     "other",
     [
-        RUN_FILE.replace("deepfm", "mmoe"),
         RUN_FILE.replace("data/clicks", "data/purchases"),
         "model_config: [",  # somebody else's file
-        "- a list",
     ],
 )
 def test_a_run_of_another_model_or_on_other_data_is_none_to_compare_with(tmp_path: Path, other: str) -> None:
     write_in_turn(tmp_path, alike=RUN_FILE, other=other, this=RUN_FILE.replace("seed: 1", "seed: 2"))
 
     assert name_of_previous(tmp_path / "this") == "alike"
-
-
-def test_the_model_is_the_one_that_the_run_file_chooses() -> None:
-    assert model_name({"model_config": {"feature_groups": [], "mmoe": {"num_expert": 3}}}) == "mmoe"
-    assert model_name({"model_config": None}) is None
-    assert model_name({}) is None

@@ -37,7 +37,6 @@ class Axis:
         return round(self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start), 1)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Round values between low and high: coordinate and label."""
         first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
         values = [index * self.step for index in range(first, last + 1)]
         return [(self.at(value), FORMAT[self.unit](value)) for value in values]
@@ -227,6 +226,4 @@ def bar_chart(title: str, rows: Sequence[str], label: str, unit: Unit, series: S
         "ticks": axis.ticks(),
         "names": names,
         "bars": bars,
-        # For tests and scripts.
-        "data": json.dumps({each.name: list(each.values) for each in series}),
     }

@@ -163,7 +163,6 @@ def outcome(run: RunRecord) -> tuple[str, str] | None:
 
 
 def charts(found: Iterable[Chart | None], *others: Part | None) -> Part | None:
-    """Charts beside each other, as many as the page is wide."""
     shown: list[Part] = [{"form": "lines", "value": chart} for chart in found if chart]
     shown += [other for other in others if other]
     return {"form": "charts", "value": shown} if shown else None
@@ -245,7 +244,6 @@ def calibration_chart(runs: Sequence[RunRecord]) -> Chart | None:
 
 
 def memory_chart(runs: Sequence[RunRecord]) -> Chart | None:
-    """The process tree over the steps, under its limit where all runs have the same."""
     limits = {run.start.get("limit_bytes") for run in runs}
     limit = limits.pop() if len(limits) == 1 else None
     return line_chart(
@@ -259,7 +257,6 @@ def memory_chart(runs: Sequence[RunRecord]) -> Chart | None:
 
 
 def stage_bars(runs: Sequence[RunRecord]) -> Part | None:
-    """Planned beside measured for one run; what was measured, run beside run, for several."""
     known = [(color, run) for color, run in enumerate(runs) if run.memory.get("stages")]
     names = list(dict.fromkeys(name for _, run in known for name in run.memory["stages"]))
     if not names:
@@ -276,7 +273,6 @@ def stage_bars(runs: Sequence[RunRecord]) -> Part | None:
 
 
 def limit_meter(run: RunRecord) -> Part | None:
-    """The peak as a part of the limit."""
     peak, limit = run.memory.get("peak_bytes"), run.start.get("limit_bytes")
     if not peak or not limit:
         return None

@@ -147,6 +147,5 @@ def previous_run(run: RunRecord) -> RunRecord | None:
 
 
 def model_name(config: Record) -> str | None:
-    """The model that a run file chooses; None where it chooses none."""
     section = config.get("model_config") or {}
     return next((name for name in ModelConfig.one_of["model"] if name in section), None)

@@ -37,7 +37,6 @@ def details(title: str, *parts: Part, is_open: bool = False) -> Part:
 
 
 def number_at(record: Record, *path: str) -> float | None:
-    """A number of a record, or of a part of it; None where it is not there."""
     found: Any = record
     for key in path:
         found = (found or {}).get(key)
@@ -159,7 +158,6 @@ def groups(runs: Sequence[RunRecord]) -> list[Part]:
 
 
 def data_facts(runs: Sequence[RunRecord]) -> Part | None:
-    """Facts of the data, one a line, a column for each run."""
     facts = [dict(_facts(run)) for run in runs]
     names = dict.fromkeys(name for each in facts for name in each)
     rows = [[name, *(each.get(name, "") for each in facts)] for name in names]
@@ -243,7 +241,6 @@ def _column_cells(column: Record) -> dict[str, str]:
 
 
 def config_differences(runs: Sequence[RunRecord]) -> Part:
-    """The keys in which run files differ, a column for each run."""
     found = differences([run.config for run in runs])
     if not found:
         return text("The run files say the same.")
