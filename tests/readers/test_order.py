@@ -14,7 +14,6 @@ from penstock.readers.order import (
     EpochOrder,
     Piece,
     Shard,
-    derive_generator,
 )
 
 block_sizes = st.lists(st.integers(0, 9), max_size=12)
@@ -113,11 +112,3 @@ def test_what_is_done_is_small_when_it_is_saved() -> None:
     assert state["finished"] == [[0, 500]]
     assert list(state["partly"]) == ["500"]
     assert len(state["partly"]["500"][1]) < 1000 / 8 * 4 / 3 + 4
-
-
-def test_purpose_seed_and_position_each_change_the_numbers() -> None:
-    arguments = [("rows", 7, 0, 3), ("blocks", 7, 0, 3), ("rows", -7, 0, 3), ("rows", 7, 3, 0)]
-    first, second = ([int(derive_generator(*each).integers(0, 1 << 60)) for each in arguments] for _ in "12")
-
-    assert first == second
-    assert len(set(first)) == 4

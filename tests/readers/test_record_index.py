@@ -17,7 +17,7 @@ from penstock.readers import record_index
 from penstock.readers.csv import CsvForm, ScannedCsv, parse_costs
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.reading import BlockStream
-from penstock.readers.record_index import CsvRecords, Lines, RecordIndex, index_text, scan_text
+from penstock.readers.record_index import CsvRecords, RecordIndex, index_text, scan_text
 from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, write_csv
@@ -86,17 +86,6 @@ def test_any_rows_of_any_block_equal_a_slice_of_all(
                 part = pa.Table.from_batches(decoder.batches(block, first, end))
                 assert part.to_pylist() == whole.slice(first, end - first).to_pylist()
     decoder.close()
-
-
-@given(lines=st.lists(st.sampled_from(['{"x": 1}', "", "  ", "\t", " {}", "{}\r", "\r"]), max_size=30))
-def test_lines_are_counted_unless_they_are_blank(lines: list[str]) -> None:
-    text = "\n".join(lines).encode()
-    framing = Lines()
-
-    assert framing.whole_records(text, is_all=True) == (len(text), sum(bool(line.strip()) for line in lines))
-    assert [text[start:].split(b"\n")[0] for start in framing.starts(text)] == [
-        line.encode() for line in lines if line.strip()
-    ]
 
 
 @pytest.mark.parametrize(("text", "byte"), [(b'1,2\n3,"open\n4,5\n', 4), (b'1,5" disk\n\n"', 11)])
@@ -184,13 +173,6 @@ def test_another_delimiter_is_another_index(tmp_path: Path, scans: list[object])
 
     assert _index(file, tmp_path / "index") == [2]
     assert _index(file, tmp_path / "index", CsvRecords("|")) == [3]
-
-
-def test_an_index_that_cannot_be_written(tmp_path: Path, scans: list[object]) -> None:
-    (tmp_path / "index").write_text("a file where the directory should be")
-
-    with pytest.raises(DataError, match=r"npz: the index of records cannot be written: "):
-        _index(_file(tmp_path / "a.csv", b"1\n2\n"), tmp_path / "index")
 
 
 @pytest.mark.parametrize("share_bytes", [8 * KIB, MIB], ids=["in pieces", "whole"])

@@ -95,13 +95,6 @@ def test_without_the_manifest_of_a_store_columns_bear_the_names_of_files_and_mem
     assert table_of(store).column_names == ["X_train", "action", "unit"]
 
 
-def test_a_file_that_the_manifest_does_not_list_keeps_its_name(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store")
-    np.save(store / "weights_train.npy", np.ones(NUM_ROWS))
-
-    assert table_of(store / "weights_train.npy").column_names == ["weights_train"]
-
-
 def test_a_store_in_an_object_store(tmp_path: Path, object_store: ObjectStore) -> None:
     write_store(tmp_path / "one", "npy")
     write_store(tmp_path / "three", "npz", THREE)

@@ -1,7 +1,5 @@
 """Opening local files and files of an object store: a real S3-compatible server on loopback."""
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -10,7 +8,7 @@ from penstock.config.sizes import KIB, MIB
 from penstock.readers import storage
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.storage import RemoteFile, open_input, read_at, s3_endpoint_and_region
-from tests.readers.object_store import ObjectStore, nobody_there, refusing_server, silent_server
+from tests.readers.object_store import ObjectStore, refusing_server, silent_server
 
 CONTENT = bytes(range(256)) * 4096
 
@@ -19,16 +17,6 @@ CONTENT = bytes(range(256)) * 4096
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give up at the second attempt: the pauses between attempts grow, and last seconds."""
     monkeypatch.setattr(storage, "MAX_ATTEMPTS", 2)
-
-
-def test_a_local_file(tmp_path: Path) -> None:
-    (tmp_path / "a.bin").write_bytes(CONTENT)
-
-    with open_input(str(tmp_path / "a.bin")) as source:
-        assert source.size() == len(CONTENT)
-        assert read_at(source, 4, 254) == b"\xfe\xff\x00\x01"
-    with pytest.raises(DataError, match=r"nothing.bin: cannot be opened: No such file or directory"):
-        open_input(str(tmp_path / "nothing.bin"))
 
 
 def test_a_file_of_a_store_is_read_from_any_offset_and_as_a_stream(object_store: ObjectStore) -> None:
@@ -128,21 +116,6 @@ def test_a_file_that_became_shorter(object_store: ObjectStore) -> None:
             read_at(source, 10, 500_000)
 
 
-def test_the_store_is_stopped_while_a_file_is_read(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
-    store = ObjectStore()
-    for name, value in store.environment.items():
-        monkeypatch.setenv(name, value)
-    store.put("stops", {"a.bin": bytes(2 * MIB)})
-
-    with open_input("s3://stops/a.bin") as source:
-        assert len(source.read(1000)) == 1000
-        store.stop()
-        with pytest.raises(
-            DataError, match=r"s3://stops/a.bin: the store cannot be reached; check the endpoint"
-        ):
-            source.read(MIB)
-
-
 def test_a_store_that_never_answers(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
     monkeypatch.setattr(storage, "TIMEOUT_SECONDS", 1.0)
     with silent_server() as (url, num_connections):
@@ -169,12 +142,3 @@ def test_a_store_that_refuses(
             list_files("s3://refused/a.csv")
 
     assert handler.num_requests == num_requests
-
-
-def test_no_store_at_the_address(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
-    with nobody_there() as url:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        with pytest.raises(
-            DataError, match=r"s3://bucket/a.csv: the store cannot be reached; check the endpoint"
-        ):
-            list_files("s3://bucket/a.csv")

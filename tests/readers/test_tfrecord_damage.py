@@ -87,9 +87,7 @@ def test_the_record_and_what_is_wrong_are_named(tmp_path: Path, at: int, problem
 def test_a_file_that_is_all_damaged_says_so(tmp_path: Path):
     path = write_records(tmp_path / "a.tfrecord", b"no example")
 
-    with pytest.raises(
-        DataError, match=r"a\.tfrecord: is not a tf.train.Example; .*; no other record was found"
-    ):
+    with pytest.raises(DataError, match=r"a\.tfrecord: is not a tf.train.Example; .*; no other record was"):
         read(path)
 
 

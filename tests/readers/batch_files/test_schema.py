@@ -5,23 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import ConfigError
 from penstock.readers.store_schema import ArrayNames, ArraySpec, StoreSchema, sample_schema
 
 GAME = sample_schema(893, ["action_type", "unit"], {"action_type": 13, "unit": 60})
-
-
-def test_the_names_and_types_of_a_game():
-    assert [(spec.name, spec.dtype, spec.width) for spec in GAME.arrays] == [
-        ("strategic_features", np.float32, 893),
-        ("labels_action_type", np.int16, None),
-        ("labels_unit", np.int16, None),
-        ("masks_action_type", np.int8, 13),
-        ("masks_unit", np.int8, 60),
-    ]
-    assert GAME.heads == ("action_type", "unit") == GAME.masked_heads
-    assert GAME.row_bytes == 893 * 4 + 2 * 2 + 13 + 60
-    assert GAME.spec("masks_unit").shape(500) == (500, 60)
 
 
 @pytest.mark.parametrize(
@@ -59,15 +46,6 @@ def test_names_that_cannot_be_told_apart(names, message):
 )
 def test_the_first_difference_in_one_line(other, difference):
     assert GAME.difference(other) == difference
-
-
-def test_arrays_that_are_there_twice_or_not_at_all():
-    with pytest.raises(DataError, match="array 'x' is there twice"):
-        StoreSchema((ArraySpec("x", np.dtype("f4")), ArraySpec("x", np.dtype("f8"))))
-    with pytest.raises(
-        DataError, match="there is no array 'labels_units'; known: strategic_features, labels_"
-    ):
-        GAME.spec("labels_units")
 
 
 def test_columns_are_carried_along_and_make_no_difference():
