@@ -102,6 +102,11 @@ def flat(batches: Iterable[pa.RecordBatch], column: str = "number") -> list[int]
     return [number for batch in numbers(batches, column) for number in batch]
 
 
+def table_from(stream: RecordStream) -> pa.Table:
+    """All rows, without their origin."""
+    return pa.Table.from_batches(stream, stream.schema).drop_columns(ROW_COLUMN)
+
+
 def row_ids(batches: Iterable[pa.RecordBatch]) -> list[int]:
     """The origin of every row."""
     return flat(batches, ROW_COLUMN)

@@ -15,16 +15,14 @@ from penstock.readers.numpy_files import scan_arrays
 from penstock.readers.reading import BlockStream
 from penstock.readers.stream import ROW_COLUMN, locate
 from penstock.runtime.budget import Share
-from tests.readers.samples import flat, open_path, row_ids, scan_path, take
+from tests.readers.samples import flat, open_path, row_ids, scan_path, table_from, take
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 Y = np.arange(6, dtype=np.int16)
 
 
 def rows_of(stream: BlockStream) -> dict[str, list[Any]]:
-    """All rows by column, without their origin."""
-    table = pa.Table.from_batches(stream, stream.schema)
-    return {name: table.column(name).to_pylist() for name in table.column_names if name != ROW_COLUMN}
+    return table_from(stream).to_pydict()
 
 
 def read_arrays(arrays: dict[str, Any], share_bytes: int = MIB, seed: int | None = None) -> BlockStream:

@@ -16,7 +16,7 @@ from penstock.config.sizes import KIB, MIB
 from penstock.readers.reading import BlockStream
 from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share
-from tests.readers.samples import flat, open_path, scan_path, table_of, take
+from tests.readers.samples import flat, open_path, scan_path, table_from, table_of, take
 
 WRITERS: dict[str, Any] = {"file": pa.ipc.new_file, "stream": pa.ipc.new_stream}
 each_format = pytest.mark.parametrize("form", WRITERS)
@@ -38,19 +38,12 @@ def write(
     return path
 
 
-def table_from(stream: BlockStream) -> pa.Table:
-    """All rows, without their origin."""
-    return pa.Table.from_batches(stream, stream.schema).drop_columns(ROW_COLUMN)
-
-
 # Formats
 
 
 @each_format
 @each_compression
-def test_blocks_are_the_record_batches_of_the_file(
-    tmp_path: Path, form: str, compression: str | None
-) -> None:
+def test_blocks_are_the_record_batches_of_the_file(tmp_path, form, compression):
     write(tmp_path / "a.arrow", table_of(0, 10), form, compression, batch_rows=4)
 
     assert scan_path(tmp_path).blocks.num_rows.tolist() == [4, 4, 2]
@@ -117,9 +110,7 @@ def test_what_is_not_requested_may_be_of_any_type(tmp_path: Path, form: str) -> 
 
 @pytest.mark.parametrize(("form", "is_delta"), [("file", True), ("stream", True), ("stream", False)])
 @pytest.mark.parametrize("seed", [None, 5])
-def test_dictionaries_that_grow_or_are_replaced(
-    tmp_path: Path, form: str, is_delta: bool, seed: int | None
-) -> None:
+def test_dictionaries_that_grow_or_are_replaced(tmp_path, form, is_delta, seed):
     batches = []
     for index in range(6):
         words = pa.array([f"word {word}" for word in range(0 if is_delta else index, index + 2)])
@@ -280,9 +271,7 @@ def test_files_of_another_kind(tmp_path: Path, content: bytes, message: str) -> 
 
 
 @pytest.mark.parametrize(("form", "compression"), [("file", None), ("stream", "zstd")])
-def test_a_damaged_byte_gives_rows_or_one_clear_line(
-    tmp_path: Path, form: str, compression: str | None
-) -> None:
+def test_a_damaged_byte_gives_rows_or_one_clear_line(tmp_path, form, compression):
     path = write(tmp_path / "a.arrow", table_of(0, 4), form, compression, batch_rows=4)
     whole = path.read_bytes()
     for at in range(len(whole)):

@@ -92,9 +92,7 @@ def test_columns_of_strings_are_strings_in_every_file_set_unless_declared(tmp_pa
     ],
     ids=["value", "not UTF-8", "open quote", "open at once", "number of columns", "delimiter"],
 )
-def test_what_cannot_be_read(
-    tmp_path: Path, content: str | bytes, reading: ReadingSection, problem: str
-) -> None:
+def test_what_cannot_be_read(tmp_path, content, reading, problem):
     path = _write(tmp_path, content)
 
     with pytest.raises(PenstockError) as caught:

@@ -195,9 +195,7 @@ def test_a_position_with_another_order_or_other_files_is_refused(reader: Reader,
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_file_of_the_same_size_and_rows_with_another_content_is_noticed(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_a_file_of_the_same_size_and_rows_with_another_content_is_noticed(tmp_path, suffix):
     def write(value: int) -> BlockStream:
         table = pa.table({"x": [value] * 9})
         (pa.csv.write_csv if suffix == "csv" else pa.parquet.write_table)(table, tmp_path / f"a.{suffix}")
@@ -224,9 +222,7 @@ def test_the_requested_columns_are_given_in_their_order(reader: Reader, tmp_path
 
 
 @each_reader
-def test_an_object_store_gives_the_rows_of_the_disk_and_takes_its_positions(
-    reader: Reader, tmp_path: Path, object_store: ObjectStore
-) -> None:
+def test_an_object_store_gives_the_rows_of_the_disk_and_takes_its_positions(reader, tmp_path, object_store):
     bucket = f"every-reader-{next(_buckets)}"
     here = reader._replace(share_bytes=MIB).make(tmp_path, [5, 150, 1], seed=3)
     object_store.put_folder(bucket, tmp_path)

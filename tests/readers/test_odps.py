@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -90,9 +89,7 @@ def test_a_table_that_changed_between_save_and_resume(service: Service) -> None:
     [([0, 300, 1036, 0, 300], [], []), ([], [13, 5], ["(0,20)", "(7,13)", "(15,5)"])],
     ids=["connections are cut", "answers end early without a word"],
 )
-def test_a_range_that_breaks_off_goes_on_from_the_current_row(
-    service: Service, cuts: list[int], shorts: list[int], ranges: list[str]
-) -> None:
+def test_a_range_that_breaks_off_goes_on_from_the_current_row(service, cuts, shorts, ranges):
     reader = open_path(f"{CLICKS}/pt=1")
     service.requests.clear()
     service.cut_after_bytes, service.short_by_rows = list(cuts), list(shorts)
@@ -178,9 +175,7 @@ def test_no_service_at_the_address(service: Service, monkeypatch: pytest.MonkeyP
             list_files(f"{CLICKS}/pt=1")
 
 
-def test_keys_may_stand_in_a_file_and_variables_fill_its_gaps(
-    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_may_stand_in_a_file_and_variables_fill_its_gaps(service, tmp_path, monkeypatch):
     file = tmp_path / "odps_conf"
     file.write_text("# keys of the shop\nproject_name=shop\naccess_id = other\naccess_key = a=b\n")
     monkeypatch.setenv("ODPS_CONFIG_FILE_PATH", str(file))

@@ -50,9 +50,7 @@ def test_a_shard_that_does_not_exist() -> None:
 @given(
     sizes=block_sizes, count=st.integers(1, 6), seed=st.none() | st.integers(0, 5), epoch=st.integers(0, 3)
 )
-def test_every_row_is_in_exactly_one_shard(
-    sizes: list[int], count: int, seed: int | None, epoch: int
-) -> None:
+def test_every_row_is_in_exactly_one_shard(sizes, count, seed, epoch):
     blocks = blocks_of(sizes)
     orders = [EpochOrder(blocks, seed, epoch, Shard(index, count), None) for index in range(count)]
     shards = [rows_of(order, blocks) for order in orders]
@@ -64,9 +62,7 @@ def test_every_row_is_in_exactly_one_shard(
 
 @settings(max_examples=100)
 @given(sizes=block_sizes, seed=st.none() | st.integers(0, 5), data=st.data())
-def test_what_is_done_is_left_out_and_the_rest_is_cut_anew(
-    sizes: list[int], seed: int | None, data: st.DataObject
-) -> None:
+def test_what_is_done_is_left_out_and_the_rest_is_cut_anew(sizes, seed, data):
     blocks = blocks_of(sizes)
     num_rows = sum(sizes)
     done_numbers = data.draw(st.sets(st.integers(0, num_rows - 1)) if num_rows else st.just(set()))
@@ -86,21 +82,6 @@ def test_what_is_done_is_left_out_and_the_rest_is_cut_anew(
         assert (
             rows_of(EpochOrder(blocks, seed, 1, Shard(index, count), done), blocks, entered) == rows[entered:]
         )
-
-
-@settings(max_examples=100)
-@given(sizes=block_sizes, seed=st.none() | st.integers(0, 5), data=st.data())
-def test_the_first_rows_of_an_order_count_as_done(
-    sizes: list[int], seed: int | None, data: st.DataObject
-) -> None:
-    blocks = blocks_of(sizes)
-    order = EpochOrder(blocks, seed, 0, Shard(), None)
-    num_done = data.draw(st.integers(0, order.num_rows))
-    collected = ConsumedRowsBuilder(blocks, None)
-    order.add_first_rows(num_done, collected)
-    rest = EpochOrder(blocks, seed, 0, Shard(), collected.result())
-
-    assert rows_of(rest, blocks) == rows_of(order, blocks, num_done)
 
 
 def test_what_is_done_is_small_when_it_is_saved() -> None:

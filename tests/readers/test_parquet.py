@@ -123,9 +123,7 @@ def test_texts_that_grow_behind_the_first_rows_stay_inside_the_share(tmp_path: P
     assert given.to_pylist() == values.to_pylist()
 
 
-def test_few_long_texts_among_many_short_ones_are_decoded_a_few_rows_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_long_texts_among_many_short_ones_are_decoded_a_few_rows_at_a_time(tmp_path, monkeypatch):
     """Else a batch would be many times the share before anybody can see it."""
     pq.write_table(pa.table({"text": _growing(990_000, 10_000)}), tmp_path / "a.parquet")
     share = Share("reading", 8 * MIB)
@@ -182,9 +180,7 @@ def _num_batches(path: Path, share_bytes: int, column: str, expected: pa.Array) 
     return num_batches
 
 
-def test_long_texts_behind_a_full_dictionary_are_read_with_any_share_that_a_scan_asks_for(
-    tmp_path: Path,
-) -> None:
+def test_long_texts_behind_a_full_dictionary_are_read_with_any_share_that_a_scan_asks_for(tmp_path):
     """The dictionary overflows, and the writer looks at the size of a page every 1,024 rows."""
     generator = np.random.default_rng(0)
     words = pa.array(["|".join(f"{number:.6f}" for number in row) for row in generator.random((1_000, 256))])
@@ -226,9 +222,7 @@ def test_a_row_that_cannot_fit_names_the_row_and_the_setting(tmp_path: Path) -> 
     assert str(caught.value).endswith("may hold 3MiB; raise memory.limit, or shorten the row")
 
 
-def test_the_min_share_is_enough_and_less_is_not_and_the_ample_one_decodes_row_groups_whole(
-    tmp_path: Path,
-) -> None:
+def test_the_min_share_is_enough_and_less_is_not_and_the_ample_one_decodes_row_groups_whole(tmp_path):
     table = pa.table({"x": np.arange(300_000), "text": ["a", "b"] * 150_000})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=100_000)
     scanned = scan_path(tmp_path)
@@ -261,14 +255,14 @@ NUM_COLUMNS, NUM_ROWS, NUM_GROUPS = 8, 100_000, 4
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of all requests from now on."""
     sizes: list[int] = []
-    original = RemoteFile._request
+    original = RemoteFile.request
 
     def counted(remote: RemoteFile, offset: int, num_bytes: int) -> bytes:
         data = original(remote, offset, num_bytes)
         sizes.append(len(data))
         return data
 
-    monkeypatch.setattr(RemoteFile, "_request", counted)
+    monkeypatch.setattr(RemoteFile, "request", counted)
     return sizes
 
 

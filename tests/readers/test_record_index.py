@@ -74,9 +74,7 @@ def test_counts_equal_what_arrow_reads(tmp_path: Path, text: str, chunk_bytes: i
 
 @settings(max_examples=60)
 @given(text=csv_texts(), chunk_bytes=st.integers(1, 200), share_bytes=st.sampled_from([1000, 3000, MIB]))
-def test_any_rows_of_any_block_equal_a_slice_of_all(
-    tmp_path: Path, text: str, chunk_bytes: int, share_bytes: int
-) -> None:
+def test_any_rows_of_any_block_equal_a_slice_of_all(tmp_path, text, chunk_bytes, share_bytes):
     found = _scan_of_chunks(_file(tmp_path / "a.csv", text.encode()), chunk_bytes)
     decoder = found.decoder(Share("reading", share_bytes))
     for block, num_rows in enumerate(found.blocks.num_rows.tolist()):
@@ -106,9 +104,7 @@ def test_a_record_that_does_not_fit_the_share(tmp_path: Path) -> None:
     )
 
 
-def test_rows_of_a_compressed_file_are_read_without_starting_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_a_compressed_file_are_read_without_starting_over(tmp_path, monkeypatch):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x\n" + b"".join(b"%d\n" % n for n in range(400_000))))
     found = scan_files(CSV_WITH_HEADER, list_files(str(tmp_path)), ReadRequest())
     opened: list[object] = []
@@ -145,9 +141,7 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return calls
 
 
-def test_an_index_is_kept_until_it_is_damaged_or_the_file_changes(
-    tmp_path: Path, scans: list[object]
-) -> None:
+def test_an_index_is_kept_until_it_is_damaged_or_the_file_changes(tmp_path, scans):
     content = b"1\n" * 100_000
     file, folder = _file(tmp_path / "a.csv", content), tmp_path / "run" / "index"
 

@@ -1,20 +1,16 @@
 """What is known of files before anybody decides how many bytes reading may take."""
 
-import gzip
 from pathlib import Path
 
 import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers import csv
-from penstock.readers.files import DataFile, list_files
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ReadRequest, dataset_type_of, scan_files
+from penstock.readers.files import DataFile
+from penstock.readers.scan import dataset_type_of
 from penstock.readers.sections import ReadingSection
-from penstock.runtime.budget import Share
 from penstock.runtime.world import max_decode_threads
-from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, scan_path, write_csv, write_parquet
+from tests.readers.samples import CSV_WITH_HEADER, open_path, scan_path, write_csv, write_parquet
 
 
 def test_parquet_tells_columns_and_rows(tmp_path: Path) -> None:
@@ -36,16 +32,6 @@ def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
     assert 4 * KIB < found.min_bytes < 64 * KIB  # as much as a few KiB of text need
     assert found.decoder_bytes == found.min_bytes + found.block_bytes
     assert found.ample_bytes == max_decode_threads() * found.decoder_bytes
-
-
-def test_types_are_sampled_once_for_every_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,zip\n1,02134\n2,7\n"))
-    found = scan_files(
-        CSV_WITH_HEADER, list_files(str(tmp_path)), ReadRequest(["zip", "x"], text_columns=["zip"])
-    )
-    monkeypatch.setattr(csv, "sample_texts", None)
-    for _ in range(2):
-        assert flat(BlockStream(found, Share("reading", MIB)), "zip") == ["02134", "7"]
 
 
 def test_a_declared_type_counts_more_than_the_suffix_and_unknown_and_mixed_ones_are_refused() -> None:

@@ -30,9 +30,7 @@ def test_a_file_of_a_store_is_read_from_any_offset_and_as_a_stream(object_store:
         assert source.read() == CONTENT
 
 
-def test_the_endpoint_may_stand_in_the_path(
-    object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_endpoint_may_stand_in_the_path(object_store, monkeypatch):
     object_store.put("bytes", {"a.bin": b"abc"})
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     path = f"s3://bytes/a.bin?endpoint_override={object_store.address}&scheme=http&region=eu-west-1"
@@ -83,17 +81,6 @@ def test_a_large_read_is_one_request_and_blocks_are_bounded() -> None:
     assert storage._block.cache_info().currsize * 256 * KIB == storage.ALL_BLOCKS_BYTES
 
 
-def test_what_is_held_comes_in_few_requests_and_is_then_at_hand() -> None:
-    remote, requests = _remote(bytes(range(256)) * (8 * MIB // 256))
-
-    remote.hold([(0, 1000), (2000, 1000), (4 * MIB, 1000)])
-    for offset in (0, 2000, 4 * MIB):
-        remote.seek(offset)
-        assert remote.read(4) == bytes([offset % 256 + step for step in range(4)])
-
-    assert sorted(requests) == [(0, 3000), (4 * MIB, 1000)]
-
-
 @pytest.mark.parametrize(
     ("environment", "found"),
     [
@@ -133,9 +120,7 @@ def test_a_store_that_never_answers(monkeypatch: pytest.MonkeyPatch, impatient: 
     ],
     ids=["keys that may not read", "a busy store is asked again"],
 )
-def test_a_store_that_refuses(
-    monkeypatch: pytest.MonkeyPatch, impatient: None, status: int, num_requests: int, problem: str
-) -> None:
+def test_a_store_that_refuses(monkeypatch, impatient, status, num_requests, problem):
     with refusing_server(status) as (url, handler):
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         with pytest.raises(DataError, match=f"s3://refused/a.csv: {problem}"):

@@ -95,9 +95,7 @@ CHANGES = st.lists(
 
 @settings(max_examples=200)
 @given(ROWS, CHANGES)
-def test_any_bytes(
-    tmp_path_factory: pytest.TempPathFactory, row: dict[str, Any], changes: list[tuple[int, int, str]]
-):
+def test_any_bytes(tmp_path_factory, row, changes):
     data = bytearray(serialized(row))
     for position, byte, change in changes:
         at = position % (len(data) + 1)

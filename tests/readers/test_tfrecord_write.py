@@ -65,9 +65,7 @@ def tables(draw: st.DrawFn) -> tuple[dict[str, Any], pa.Table]:
 
 @settings(max_examples=50)
 @given(tables(), st.integers(1, 4), st.sampled_from([".tfrecord", ".tfrecord.gz"]))
-def test_any_columns_come_back(
-    tmp_path_factory: pytest.TempPathFactory, drawn: tuple[dict[str, Any], pa.Table], files: int, suffix: str
-):
+def test_any_columns_come_back(tmp_path_factory, drawn, files, suffix):
     schema, table = drawn
     folder = tmp_path_factory.mktemp("data")
     write_tfrecord(folder / f"a{suffix}", table, files=files)

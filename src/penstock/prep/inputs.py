@@ -11,11 +11,10 @@ from urllib.parse import unquote
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.readers import TABLE_SCHEME
-from penstock.readers.files import DataFile, list_files
+from penstock.readers.files import DataFile, Uri, is_uri, list_files
 from penstock.readers.scan import ends_checksum
 from penstock.readers.store_files import list_folder, object_version
 from penstock.readers.store_manifest import InputRecord
-from penstock.readers.uris import Uri, is_uri
 from penstock.runtime.checksums import file_checksum
 
 INPUT_PATH = "preprocessing.input_path"

@@ -13,9 +13,8 @@ from penstock.config.errors import ConfigError
 from penstock.prep.inputs import input_parts
 from penstock.prep.merge.staging import check_free, staging_folder, store_there
 from penstock.prep.sections import HeadFiles, Preprocessing, StoreTarget
-from penstock.readers.files import DataFile
+from penstock.readers.files import DataFile, is_uri
 from penstock.readers.store_manifest import MANIFEST_NAME
-from penstock.readers.uris import is_uri
 
 INTERMEDIATE_DIR, OUTPUT_DIR = "preprocessing.intermediate_dir", "preprocessing.output_dir"
 # Names like those of all files that a preparation and a merge write.

@@ -30,7 +30,6 @@ _IS_LIST = (pt.is_list, pt.is_large_list, pt.is_fixed_size_list, pt.is_list_view
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether values are lists, however Arrow lays them out."""
     return any(check(kind) for check in _IS_LIST)
 
 
@@ -105,7 +104,6 @@ def plain_type(kind: Any) -> Any:
 
 
 def is_usable(kind: Any) -> bool:
-    """Whether features can be made from values of this type."""
     if pt.is_map(kind):
         return is_usable(kind.key_type) and is_usable(kind.item_type)
     is_nested = pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)

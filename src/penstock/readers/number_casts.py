@@ -20,8 +20,7 @@ REFUSALS = (struct.error, OverflowError, TypeError, ValueError)
 """Raised for a value that does not fit, and for one that may fit but comes in another form."""
 
 _BLOCK_VALUES = 1 << 18
-_LISTS = (list, tuple)
-"""Other iterables may give their keys or letters, or can be read only once."""
+_LISTS = (list, tuple)  # other iterables may give their keys or letters, or can be read only once
 _CODES = dict(zip(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"], "bhiqBHIQfd", strict=True))
 """NumPy's types in the terms of `struct`; others, such as bool, have no code that refuses what does not fit."""
 
@@ -60,7 +59,6 @@ def fill(target: Values, source: Values) -> Misfit | None:
 
 
 def misfit_reason(value: Any, dtype: np.dtype[Any]) -> str:
-    """Why a type cannot hold a number, with the range of that type."""
     low, high = limits_of(dtype)
     if dtype.kind == "f":
         return f"{value!r} does not fit {dtype} (at most {high:.6g})"
@@ -70,7 +68,6 @@ def misfit_reason(value: Any, dtype: np.dtype[Any]) -> str:
 
 
 def limits_of(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """The smallest and the largest finite number of a type."""
     if dtype.kind == "f":
         largest = float(np.finfo(dtype).max)
         return -largest, largest

@@ -29,13 +29,9 @@ class Quarantine:
         self._row_ids: set[int] = set()
         self._known = np.empty(0, np.int64)
         self._lock = threading.Lock()
-        if path is not None and path.exists():
-            self._load(path)
-
-    def _load(self, path: Path) -> None:
-        """The rows that an earlier part of the run wrote; a torn last line was not counted then either."""
-        text = path.read_text(encoding="utf-8")
-        if text and not text.endswith("\n"):  # what is written next begins a new line
+        # The rows that an earlier part of the run wrote; a torn last line was not counted then either.
+        text = path.read_text(encoding="utf-8") if path is not None and path.exists() else ""
+        if path is not None and text and not text.endswith("\n"):  # what is written next begins a new line
             with path.open("a", encoding="utf-8") as lines:
                 lines.write("\n")
         file_indexes = {file: index for index, file in enumerate(self._file_paths)}
@@ -78,7 +74,6 @@ class Quarantine:
             )
 
     def bad(self, row_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """For each row whether it is held here."""
         with self._lock:
             if len(self._known) != len(self._row_ids):
                 self._known = np.array(list(self._row_ids), np.int64)

@@ -38,8 +38,7 @@ Sample = Mapping[str, Any]
 
 _NO_SAMPLE = f"is no sample; give a dict with '{FEATURES}', and '{LABELS}' and '{MASKS}' by head"
 _LABEL_CURE = "; declare another type in preprocessing.schema.labels"
-_MAPPINGS = (dict, Mapping)
-"""Nearly all are dicts, which isinstance finds faster."""
+_MAPPINGS = (dict, Mapping)  # nearly all are dicts, which isinstance finds faster
 _FLOATS = tuple(np.dtype(kind) for kind in (np.float32, np.float64))
 _INTEGERS = tuple(np.dtype(kind) for kind in (np.int16, np.int64, np.uint64))
 """Types of whole labels that nobody declared; the first that holds those of the first sample is taken."""
@@ -201,8 +200,7 @@ class _Column:
         self.spec, self.key, self.head = spec, key, head
         self.values: Values = np.zeros(spec.shape(batch_size), spec.dtype)
         self.is_float16 = spec.dtype == np.float16
-        self.largest_error = 0.0
-        """Of rounding to float16; other types are not watched."""
+        self.largest_error = 0.0  # of rounding to float16; other types are not watched
         self._row_shape = self.values.shape[1:]
         self._pack = packing(self.values)
 
@@ -236,7 +234,6 @@ class _Column:
         return misfit and Misfit(misfit.index[1:], misfit.value, misfit.reason)
 
     def put_block(self, first_row: int, block: Values) -> Misfit | None:
-        """Copy the values of several samples."""
         if block.shape[1:] != self._row_shape:
             return self._wrong_shape(block[0])
         target = self.values[first_row : first_row + len(block)]
@@ -300,7 +297,6 @@ class BatchBuilder:
 
     @property
     def largest_errors(self) -> dict[str, float]:
-        """The largest rounding error so far of each array of float16."""
         return {name: column.largest_error for name, column in self._columns.items() if column.is_float16}
 
     def add(self, sample: Sample, *, file: str | None = None, number: int | None = None) -> None:
@@ -379,7 +375,6 @@ class BatchBuilder:
         return {name: column.values[:num_rows] for name, column in self._columns.items()}
 
     def clear(self) -> None:
-        """Forget the samples since the last time."""
         self._num_rows = 0
 
 

@@ -97,7 +97,6 @@ def test_what_numpy_writes_is_read(tmp_path, save):
         ({"layout": "hdf5"}, "layout is 'hdf5'; known: native, npz"),
         ({"compression": "gzip"}, "compression is 'gzip'; known: none, zlib, zstd, lz4"),
         ({"compression": "zlib", "level": 10}, "compression level is 10; zlib has 0 to 9"),
-        ({"compression": "zstd", "level": "9"}, "compression level is '9'; zstd has 1 to 22"),
         ({"level": 3}, "compression level 3 without compression changes nothing"),
         ({"layout": "npz", "compression": "zstd"}, "layout npz cannot have compression zstd"),
     ],
@@ -112,9 +111,7 @@ def test_settings_that_cannot_be(tmp_path, options, message):
     [
         ({}, "there are no arrays to write"),
         ({"x": np.zeros(3), "y": np.zeros(4)}, "array 'x' has 3 samples but 'y' has 4"),
-        ({"x": np.float32(1)}, "array 'x' is a single value"),
         ({"x": [[1], [2, 3]]}, "array 'x' has rows of different lengths"),
-        ({3: np.zeros(3)}, "an array is called 3; names of arrays are text"),
         ([np.zeros(3)], "arrays have type list; give a dict from names to arrays"),
         ({"x": np.array([{"features": []}])}, "array 'x' has dtype object; give numbers"),
     ],
