@@ -31,7 +31,6 @@ def write(
     batch_rows: int | None = None,
     **options: Any,
 ) -> Path:
-    """A table in record batches of so many rows."""
     ipc_options = pa.ipc.IpcWriteOptions(compression=compression, **options)
     with pa.OSFile(str(path), "wb") as sink, WRITERS[form](sink, table.schema, options=ipc_options) as writer:
         writer.write_table(table, max_chunksize=batch_rows)
@@ -230,7 +229,6 @@ def test_rows_equal_the_tables_inside_the_share_wherever_it_stops(
 
 
 def in_order(rows: pa.Table) -> dict[str, list[Any]]:
-    """Values by column, rows in the order of the files."""
     order = np.argsort(rows.column(ROW_COLUMN).to_numpy())
     values = rows.drop_columns(ROW_COLUMN).to_pydict()
     return {name: [column[row] for row in order] for name, column in values.items()}

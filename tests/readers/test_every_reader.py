@@ -41,8 +41,6 @@ Write = Callable[[Path, Sequence[int]], object]
 
 
 class Reader(NamedTuple):
-    """How files are written and read."""
-
     write: Write
     reading: ReadingSection = ReadingSection()
     share_bytes: int = MIB

@@ -21,7 +21,6 @@ CLICKS = "odps://shop/tables/clicks"
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """A table with two partitions, and one without any."""
     monkeypatch.setattr(odps, "FIRST_PAUSE_SECONDS", 0.001)
     monkeypatch.setitem(odps._SETTINGS, "retry_delay", 0.001)
     monkeypatch.setattr(odps, "BLOCK_ROWS", 20)

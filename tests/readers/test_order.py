@@ -20,13 +20,11 @@ block_sizes = st.lists(st.integers(0, 9), max_size=12)
 
 
 def blocks_of(sizes: list[int]) -> Blocks:
-    """Blocks of one file, one after the other."""
     starts = np.cumsum([0, *sizes]).tolist()
     return Blocks.of((0, start, size) for start, size in zip(starts, sizes, strict=False))
 
 
 def rows_of(order: EpochOrder, blocks: Blocks, row: int = 0) -> list[int]:
-    """As numbers of the file."""
     found: list[int] = []
     for piece in order.pieces(row):
         rows = int(blocks.first_row[piece.block]) + np.arange(piece.first_row, piece.end_row)

@@ -33,7 +33,6 @@ def samples(names: ArrayNames) -> dict[str, Any]:
 def write_store(
     folder: Path, heads: str = "npz", splits: SplitShares | None = None, names: ArrayNames | None = None
 ) -> Path:
-    """A store as `penstock merge` leaves it."""
     names = names or ArrayNames()
     batches = folder.with_name(f"{folder.name}_batches")
     batches.mkdir(parents=True)

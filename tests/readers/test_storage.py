@@ -41,8 +41,6 @@ def test_the_endpoint_may_stand_in_the_path(object_store, monkeypatch):
 
 
 class _Counted:
-    """A file in memory that remembers what it was asked for."""
-
     def __init__(self, content: bytes) -> None:
         self._file = pa.BufferReader(content)
         self.size = self._file.size

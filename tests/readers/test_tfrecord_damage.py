@@ -28,7 +28,6 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def _outcome(path: Path) -> pa.Table | str:
-    """The rows, or what is said instead."""
     try:
         return read(path, SCHEMA)
     except DataError as error:

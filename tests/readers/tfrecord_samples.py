@@ -30,7 +30,6 @@ def crc32c(data: bytes) -> int:
 
 
 def masked(data: bytes) -> bytes:
-    """The checksum as it stands in the files."""
     crc = crc32c(data)
     return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 
@@ -81,12 +80,10 @@ def entry(key: str, feature: bytes) -> bytes:
 
 
 def example(*entries: bytes) -> bytes:
-    """The data of a record."""
     return sized(1, b"".join(sized(1, content) for content in entries))
 
 
 def int64(key: str, *values: int) -> bytes:
-    """The usual entry of numbers."""
     return entry(key, sized(INT64S, packed_int64s(*values) if values else b""))
 
 

@@ -224,8 +224,10 @@ def write_npz(stream: BinaryIO, arrays: Mapping[str, Values], compression: str, 
 
 def read_npz_header(path: Path, stream: BinaryIO, file_bytes: int) -> BatchHeader:
     with reading_archive(str(path)), zipfile.ZipFile(stream) as archive:
-        members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-        arrays = [_member_array(path, stream, archive, info) for info in members]
+        members = npz_members(
+            str(path), archive, lambda size, offset: os.pread(stream.fileno(), size, offset)
+        )
+        arrays = [_member_array(*member) for member in members]
     if not arrays:
         raise DataError(f"{path}: has no arrays in it; .npz files hold .npy members")
     if not any(array.dtype.hasobject for array in arrays):
@@ -233,24 +235,8 @@ def read_npz_header(path: Path, stream: BinaryIO, file_bytes: int) -> BatchHeade
     return BatchHeader(path, "npz", file_bytes, {array.name: array for array in arrays})
 
 
-def _member_array(
-    path: Path, stream: BinaryIO, archive: zipfile.ZipFile, info: zipfile.ZipInfo
-) -> StoredArray:
-    name = info.filename.removesuffix(".npy")
-    label = f"{path}: array '{name}'"
-    check_readable(info, label)
-    if info.compress_type not in _ZIP_METHODS:
-        raise DataError(f"{label} is compressed in a way that NumPy does not write; write it with np.savez")
-    start = member_offset(lambda num_bytes, offset: os.pread(stream.fileno(), num_bytes, offset), info)
+def _member_array(info: zipfile.ZipInfo, label: str, start: int, content: bytes) -> StoredArray:
     is_stored = info.compress_type == zipfile.ZIP_STORED
-    if is_stored:
-        content = os.pread(stream.fileno(), min(info.file_size, _USUAL_NPY_HEADER_BYTES), start)
-        if content[6:7] != b"\x01" or int.from_bytes(content[8:10], "little") + 10 > len(content):
-            # Few headers are longer than usual.
-            content = os.pread(stream.fileno(), min(info.file_size, MAX_HEADER_BYTES), start)
-    else:
-        with reading_archive(label), archive.open(info) as member:
-            content = member.read(min(info.file_size, MAX_HEADER_BYTES))
     beginning = io.BytesIO(content)
     header = read_npy_header(beginning, label)
     header_bytes = beginning.tell()
@@ -263,7 +249,7 @@ def _member_array(
     # The archive has the checksum of header and values together.
     crc = checksum_of_rest(info.CRC, zlib.crc32(content[:header_bytes]), array_bytes)
     return StoredArray(
-        name=name,
+        name=info.filename.removesuffix(".npy"),
         dtype=header.dtype,
         shape=header.shape,
         offset=start + header_bytes if is_stored else start,
@@ -358,17 +344,36 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     return stream.getvalue()
 
 
-def check_readable(info: zipfile.ZipInfo, label: str) -> None:
-    if info.flag_bits & _IS_ENCRYPTED:
-        raise DataError(f"{label} is encrypted; write it without a password")
+def npz_members(
+    path: str, archive: zipfile.ZipFile, read_at: Callable[[int, int], bytes]
+) -> Iterator[tuple[zipfile.ZipInfo, str, int, bytes]]:
+    """Each array: its member, what messages call it, the offset of its first byte, and the bytes of its header.
 
-
-def member_offset(read_at: Callable[[int, int], bytes], info: zipfile.ZipInfo) -> int:
-    """The offset of the first byte of a member; `read_at` takes a number of bytes and an offset."""
-    magic, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(read_at(_LOCAL_HEADER.size, info.header_offset))
-    if magic != b"PK\x03\x04":
-        raise zipfile.BadZipFile(f"no member where {info.filename!r} should be")
-    return int(info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes)
+    `read_at` takes a number of bytes and an offset. Behind the header there may be values.
+    """
+    for info in archive.infolist():
+        if not info.filename.endswith(".npy"):
+            continue
+        label = f"{path}: array '{info.filename.removesuffix('.npy')}'"
+        if info.flag_bits & _IS_ENCRYPTED:
+            raise DataError(f"{label} is encrypted; write it without a password")
+        magic, *lengths = _LOCAL_HEADER.unpack(read_at(_LOCAL_HEADER.size, info.header_offset))
+        if magic != b"PK\x03\x04":
+            raise zipfile.BadZipFile(f"no member where {info.filename!r} should be")
+        start = int(info.header_offset + _LOCAL_HEADER.size + sum(lengths))
+        if info.compress_type == zipfile.ZIP_STORED:
+            content = read_at(min(info.file_size, _USUAL_NPY_HEADER_BYTES), start)
+            if content[6:7] != b"\x01" or int.from_bytes(content[8:10], "little") + 10 > len(content):
+                # Few headers are longer than usual.
+                content = read_at(min(info.file_size, MAX_HEADER_BYTES), start)
+        elif info.compress_type == zipfile.ZIP_DEFLATED:
+            with reading_archive(label), archive.open(info) as member:
+                content = member.read(min(info.file_size, MAX_HEADER_BYTES))
+        else:
+            raise DataError(
+                f"{label} is compressed in a way that NumPy does not write; write it with np.savez"
+            )
+        yield info, label, start, content
 
 
 @contextmanager

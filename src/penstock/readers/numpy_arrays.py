@@ -19,13 +19,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
-from penstock.readers.batch_layouts import (
-    MAX_HEADER_BYTES,
-    check_readable,
-    member_offset,
-    read_npy_header,
-    reading_archive,
-)
+from penstock.readers.batch_layouts import MAX_HEADER_BYTES, npz_members, read_npy_header, reading_archive
 from penstock.readers.files import DataFile
 from penstock.readers.storage import open_input, read_at
 
@@ -87,19 +81,12 @@ def read_arrays(file: DataFile) -> dict[str, StoredArray]:
             if file.size_bytes < _MIN_ARCHIVE_BYTES:
                 raise zipfile.BadZipFile("File is not a zip file")
             archive = zipfile.ZipFile(cast(Any, source))  # a NativeFile has all that zipfile asks of one
-            for info in archive.infolist():
-                if not info.filename.endswith(".npy"):
-                    continue
+            members = npz_members(file.path, archive, functools.partial(read_at, source))
+            for info, label, start, content in members:
+                is_stored = info.compress_type == zipfile.ZIP_STORED
+                position = (start, info.file_size) if is_stored else (0, info.file_size, info.filename)
                 name = info.filename.removesuffix(".npy")
-                label = f"{file.path}: array '{name}'"
-                check_readable(info, label)
-                if info.compress_type != zipfile.ZIP_STORED:
-                    with archive.open(info) as stream:
-                        arrays[name] = _array_at(stream, file.path, label, 0, info.file_size, info.filename)
-                else:
-                    start = member_offset(functools.partial(read_at, source), info)
-                    header = io.BytesIO(read_at(source, min(info.file_size, MAX_HEADER_BYTES), start))
-                    arrays[name] = _array_at(header, file.path, label, start, info.file_size)
+                arrays[name] = _array_at(io.BytesIO(content), file.path, label, *position)
     if not arrays:
         raise DataError(f"{file.path}: has no arrays in it; .npz files hold .npy members")
     return arrays
