@@ -347,10 +347,7 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 def npz_members(
     path: str, archive: zipfile.ZipFile, read_at: Callable[[int, int], bytes]
 ) -> Iterator[tuple[zipfile.ZipInfo, str, int, bytes]]:
-    """Each array: its member, what messages call it, the offset of its first byte, and the bytes of its header.
-
-    `read_at` takes a number of bytes and an offset. Behind the header there may be values.
-    """
+    """Each array: its member, its label, the offset of its first byte, and its first bytes, with all of the header."""
     for info in archive.infolist():
         if not info.filename.endswith(".npy"):
             continue

@@ -55,10 +55,7 @@ def project(schema: pa.Schema, columns: Sequence[str] | None, file: str) -> pa.S
 
 
 def join_schemas(first: pa.Schema | None, first_file: str, other: pa.Schema, other_file: str) -> pa.Schema:
-    """The columns of both: all files of a data set must agree on the types that are read.
-
-    Except that string and large_string are one type in two widths: the wider one holds both.
-    """
+    """The columns of both files, whose types must agree; string and large_string do, and give the wider one."""
     if first is None or first.equals(other):
         return other
 
@@ -141,10 +138,7 @@ def as_type(array: Any, given_type: Any) -> Any:
 
 
 def with_items(array: Any, given_type: Any, convert: Callable[[Any, Any], Any]) -> Any:
-    """The rows of a list or map array with their items converted, and offsets counted from its own first item.
-
-    Offsets of a damaged file point anywhere.
-    """
+    """The rows of a list or map array with their items converted; offsets of a damaged file point anywhere."""
     is_map = pt.is_map(array.type)
     offsets = array.offsets.to_numpy()
     first, count = int(offsets[0]), int(offsets[-1]) - int(offsets[0])

@@ -104,11 +104,7 @@ def _read_form(file: DataFile, reading: ReadingSection, framing: CsvRecords) -> 
 
 
 def _decode(text: bytes | memoryview, form: CsvForm, types: Mapping[str, Any], **parse: Any) -> pa.Table:
-    """Columns of at least one record, None: of the type that their values have.
-
-    ArrowInvalid says which record cannot be read. One block for Arrow as well: it counts rows from its start, and a
-    line end in quotes cannot tear.
-    """
+    """Some columns, None: of the type that their values have. One block, since Arrow counts rows from its start."""
     known = {name: value_type for name, value_type in types.items() if value_type is not None}
     return pyarrow.csv.read_csv(
         pa.BufferReader(pa.py_buffer(text)),  # type: ignore[arg-type]

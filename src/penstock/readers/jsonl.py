@@ -96,10 +96,7 @@ def _value_type(value: object) -> Any:
 
 
 def _given_type(found: Any, is_string: bool) -> Any:
-    """The type as which values of a found type are given out.
-
-    What has no value at all is a string, as are integers beyond int64, which no number would hold exactly.
-    """
+    """What has no value at all is a string, as are integers beyond int64, which no number would hold exactly."""
     if pa.types.is_list(found):
         return pa.list_(_given_type(found.value_type, is_string))
     if pa.types.is_null(found) or found == pa.uint64() or (is_string and found in _FIXED):

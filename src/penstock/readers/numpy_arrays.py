@@ -211,10 +211,7 @@ def making_row_bytes(dtype: DType, shape: tuple[int, ...]) -> int:
 
 
 def to_arrow(values: Values, file: str, column: str, first_row: int) -> "pa.Array[Any]":
-    """The rows of an array; inner axes are laid out one behind the other, the last one fastest.
-
-    `first_row` is the number of the first one in the file, for messages.
-    """
+    """The rows of an array, inner axes one behind the other; `first_row` is what messages call the first of them."""
     flat = values.reshape(-1)
     num_items = row_items(values.shape)
     if values.dtype.kind in _STRING_KINDS:

@@ -213,11 +213,7 @@ class FilePart(ArrayPart):
 
 
 class _Stores:
-    """The manifests of stores: which split a file belongs to, and what its arrays are called as columns.
-
-    In a store, labels and masks of a head have the same name in their files, and every name of a file ends in its
-    split. Columns are called as in its batch files, whatever the split: `labels_{head}`, `masks_{head}`.
-    """
+    """The manifests of stores: which split a file belongs to, and the name of the column that an array is."""
 
     def __init__(self) -> None:
         self._listed: dict[str, list[Mapping[str, Any]]] = {}
@@ -248,10 +244,7 @@ class _Stores:
         return {names.get(name, name): array for name, array in read_arrays(file).items()}
 
     def groups(self, files: Sequence[DataFile]) -> dict[str, list[DataFile]]:
-        """The files of each part by its name.
-
-        The `.npy` files of one folder, and `.npz` files beside them; else an `.npz` alone; in a store a split.
-        """
+        """Each part: a split of a store, the `.npy` files of a folder with `.npz` beside them, or an `.npz` alone."""
         parts: list[tuple[str, str | None]] = []
         for file in files:
             found, arrays = split_file(file.path), self.arrays_in(file)

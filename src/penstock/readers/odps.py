@@ -179,10 +179,7 @@ def list_tables(uri: Uri) -> list[DataFile]:
 
 
 def _describe(path: TablePath) -> tuple[int, int, pa.Schema]:
-    """The bytes of a table or partition, a checksum of when it was changed last, and its schema.
-
-    The columns that partitions are named by come last: they have the same value in every row.
-    """
+    """Its bytes, a checksum of when it was changed last, and its schema; columns that name partitions come last."""
     client = _client()
     with _explained(path):
         from odps.errors import NoSuchObject

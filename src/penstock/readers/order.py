@@ -72,10 +72,7 @@ class Shard:
 
 
 def derive_generator(purpose: str, seed: int, *position: int) -> np.random.Generator:
-    """A generator for one purpose at one position, such as ("blocks", seed, epoch).
-
-    Equal arguments give equal numbers, whatever was drawn before; different purposes are independent.
-    """
+    """Equal arguments, such as ("blocks", seed, epoch), give equal numbers; purposes are independent."""
     return np.random.default_rng([zlib.crc32(purpose.encode()), seed % 2**64, *position])
 
 

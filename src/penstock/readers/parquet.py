@@ -146,10 +146,7 @@ class ScannedParquet(ScannedFiles):
 
 
 def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
-    """Read all footers, and check that every file has the columns and the types of the first.
-
-    A file without rows has nothing to disagree with: writers often know no types for it.
-    """
+    """Read all footers. A file without rows has no types to disagree with: writers often know none for it."""
     schema: pa.Schema | None = None
     columns, first_path = request.columns, files[0].path
     groups: list[RowGroup] = []
@@ -188,10 +185,7 @@ def _split(needs: Sequence[Needs], limit_bytes: int) -> tuple[bool, int, int]:
 
 
 class ParquetDecoder(BlockDecoder):
-    """Open files, and the bytes of the row group in work and of the one before.
-
-    What a row group needs and what the one before it retains fit the share together, in any order.
-    """
+    """What a row group needs and what the one before it retains fit the share together, in any order."""
 
     def __init__(self, scanned: ScannedParquet, share: Share) -> None:
         self._scanned = scanned

@@ -185,10 +185,7 @@ class Sample(NamedTuple):
 
 
 def take_sample(files: Sequence[DataFile], schema: pa.Schema, groups: Sequence[RowGroup]) -> Sample:
-    """Decode rows of a few row groups from all over the data.
-
-    Strings stay in dictionaries, since they may be larger in memory than in the file.
-    """
+    """Decode a few row groups. Strings stay in dictionaries: they may be larger in memory than in the file."""
     is_remote = any(is_uri(file.path) for file in files)
     num_groups = min(len(groups), _SAMPLED_STORE_GROUPS if is_remote else _SAMPLED_GROUPS)
     all_rows, all_bytes = 0, 0.0

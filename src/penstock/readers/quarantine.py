@@ -17,10 +17,7 @@ from penstock.readers.stream import locate, row_ids
 
 
 class Quarantine:
-    """A file of JSON lines with one line per bad row. A row is written once, however often it is read.
-
-    Without a path, rows are counted only.
-    """
+    """A line of JSON for each bad row, however often it is read; without a path rows are counted only."""
 
     def __init__(self, path: Path | None, limit: int, file_paths: Sequence[str]) -> None:
         self.path = path

@@ -273,10 +273,7 @@ def scan_text(file: DataFile, data_start: int, framing: Framing, chunk_bytes: in
 def index_records(
     file: DataFile, form: str, index_dir: Path | None, scan: Callable[[], Chunks]
 ) -> RecordIndex:
-    """The index of the chunks that `scan` finds, kept in `index_dir`; None keeps nothing.
-
-    `form` tells apart how the same file may be framed.
-    """
+    """What `scan` finds, kept in `index_dir` if there is one; `form` tells how the file is framed."""
     checksum = ends_checksum(file)
     if index_dir is None or file.size_bytes < MIN_KEPT_BYTES:
         return RecordIndex.of(checksum, scan())

@@ -44,10 +44,7 @@ class BlockDecoder(Protocol):
     """Whether to decode on all cores, where the format can: somebody waits for the next batch."""
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        """Rows of a block, counted from 0 in it: the requested columns, in batches of any size.
-
-        Views of one batch may still be in use while the next is made.
-        """
+        """Rows of a block, counted from 0 in it; views of one batch may be in use while the next is made."""
         ...
 
     def close(self) -> None:

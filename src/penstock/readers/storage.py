@@ -55,10 +55,7 @@ _REASONS = {
 
 
 def open_input(path: str) -> pa.NativeFile:
-    """A file that can be read from any offset; `read_at(num_bytes, offset)` moves nothing.
-
-    Reads of a file in a store raise a DataError that names the store's problem, whoever reads it.
-    """
+    """A file that can be read from any offset; reads of a store raise a DataError that names its problem."""
     if is_uri(path):
         filesystem, name = connect(Uri.parse(path))
         with explained(path):
@@ -127,10 +124,7 @@ class RemoteFile(io.RawIOBase):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def hold(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Fetch ranges (offset, number of bytes), neighbours in one request, and keep them until others are held.
-
-        The caller leases the bytes.
-        """
+        """Fetch ranges (offset, bytes), near ones in one request, and keep them; the caller leases the bytes."""
         self._held = ()
         joined: list[tuple[int, int]] = []
         for start, num_bytes in sorted(ranges):

@@ -193,10 +193,7 @@ def sample_schema(
     label_dtype: DTypeLike = np.int16,
     mask_dtype: DTypeLike = np.int8,
 ) -> StoreSchema:
-    """The schema of samples with features, the labels of heads, and the masks of heads.
-
-    `heads` may have the type of the labels of each head; else all are of `label_dtype`.
-    """
+    """`heads` may have the type of the labels of each head; else all are of `label_dtype`."""
     names = names or ArrayNames()
     features = ArraySpec(names.features, np.dtype(feature_dtype), num_features)
     types = heads if isinstance(heads, Mapping) else dict.fromkeys(heads, np.dtype(label_dtype))

@@ -163,10 +163,7 @@ class TFRecordFraming(Framing):
 
 
 def scan_file(file: DataFile) -> Chunks:
-    """Go from header to header through a file.
-
-    A chunk has as many whole records as fit; a record that does not fit is one of its own, and is not read.
-    """
+    """A chunk has as many whole records as fit; a record that does not fit is one of its own, and is not read."""
     chunks: Chunks = []
     offset = row = 0
     with closing(TextFile(file)) as source:
@@ -259,10 +256,7 @@ class _Sample:
 
 
 def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _Sample:
-    """The features of some records, given with the index of their file.
-
-    Records that cannot be used are passed over: reading reports where they are.
-    """
+    """The features of some records. Those that cannot be used are passed over: reading reports where they are."""
     sample = _Sample()
 
     for file_index, text in texts:
