@@ -58,8 +58,6 @@ class ObjectStore:
 
 
 class _Refuses(BaseHTTPRequestHandler):
-    """Answers everything with one status."""
-
     status = 403
     num_requests = 0
 
@@ -77,7 +75,6 @@ class _Refuses(BaseHTTPRequestHandler):
 
 @contextmanager
 def refusing_server(status: int) -> Iterator[tuple[str, type[_Refuses]]]:
-    """A server that answers with a status, and counts how often it was asked."""
     handler = type("Refuses", (_Refuses,), {"status": status})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()

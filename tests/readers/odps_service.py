@@ -36,12 +36,10 @@ class Service:
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
     def add(self, name: str, rows: pa.Table, partition: str = _NO_PARTITION) -> None:
-        """Have a table, or a partition of one ("pt=1/hour=2")."""
         self.tables.setdefault(name, {})[partition] = rows
 
     @property
     def row_ranges(self) -> list[str]:
-        """The ranges of rows that were asked for, in order."""
         return [query["rowrange"] for _, query in self.requests if "rowrange" in query]
 
     def __enter__(self) -> "Service":

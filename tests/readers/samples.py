@@ -35,7 +35,6 @@ def table_of(start: int, stop: int) -> pa.Table:
 def write_parts(
     folder: Path, rows_per_file: Sequence[int], suffix: str, write: Callable[[pa.Table, Path], object]
 ) -> Path:
-    """Consecutive numbers over several files."""
     start = 0
     for index, num_rows in enumerate(rows_per_file):
         write(table_of(start, start + num_rows), folder / f"part-{index:03}{suffix}")
@@ -80,7 +79,6 @@ def open_path(
     text_columns: Sequence[str] = (),
     shard: Shard = ONE_SHARD,
 ) -> BlockStream:
-    """A reader with a share of its own."""
     found = scan_files(reading or ReadingSection(), list_files(str(path)), ReadRequest(columns, text_columns))
     return BlockStream(found, Share("reading", share_bytes), seed, shard)
 
@@ -88,27 +86,27 @@ def open_path(
 def scan_path(
     path: Path | str, reading: ReadingSection | None = None, columns: Sequence[str] | None = None
 ) -> ScannedFiles:
-    """What can be known of files without a share."""
     return scan_files(reading or ReadingSection(), list_files(str(path)), ReadRequest(columns))
 
 
 def numbers(batches: Iterable[pa.RecordBatch], column: str = "number") -> list[list[int]]:
-    """One column of each batch."""
     return [batch.column(column).to_pylist() for batch in batches]
 
 
 def flat(batches: Iterable[pa.RecordBatch], column: str = "number") -> list[int]:
-    """One column of all batches."""
     return [number for batch in numbers(batches, column) for number in batch]
 
 
+def table_from(stream: RecordStream) -> pa.Table:
+    """All rows, without their origin."""
+    return pa.Table.from_batches(stream, stream.schema).drop_columns(ROW_COLUMN)
+
+
 def row_ids(batches: Iterable[pa.RecordBatch]) -> list[int]:
-    """The origin of every row."""
     return flat(batches, ROW_COLUMN)
 
 
 def take(stream: RecordStream, num_batches: int) -> list[pa.RecordBatch]:
-    """The first batches, and no more than these."""
     taken: list[pa.RecordBatch] = []
     if num_batches:
         for batch in stream:

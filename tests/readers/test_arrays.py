@@ -11,20 +11,18 @@ import pytest
 
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.memory_arrays import scan_arrays
+from penstock.readers.numpy_files import scan_arrays
 from penstock.readers.reading import BlockStream
 from penstock.readers.stream import ROW_COLUMN, locate
 from penstock.runtime.budget import Share
-from tests.readers.samples import flat, open_path, row_ids, scan_path, take
+from tests.readers.samples import flat, open_path, row_ids, scan_path, table_from, take
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 Y = np.arange(6, dtype=np.int16)
 
 
 def rows_of(stream: BlockStream) -> dict[str, list[Any]]:
-    """All rows by column, without their origin."""
-    table = pa.Table.from_batches(stream, stream.schema)
-    return {name: table.column(name).to_pylist() for name in table.column_names if name != ROW_COLUMN}
+    return table_from(stream).to_pydict()
 
 
 def read_arrays(arrays: dict[str, Any], share_bytes: int = MIB, seed: int | None = None) -> BlockStream:
@@ -171,16 +169,6 @@ def test_arrays_far_larger_than_the_share_are_read_inside_it_and_resume(tmp_path
     assert share.held_bytes == 0
 
 
-def test_blocks_take_about_8_mib_and_a_compressed_archive_is_one(tmp_path: Path) -> None:
-    rows = {"x": np.zeros((300_000, 16), np.float32)}
-    np.savez(tmp_path / "a.npz", **rows)
-    np.savez_compressed(tmp_path / "b.npz", **rows)
-    blocks = scan_path(tmp_path).blocks
-
-    assert blocks.num_rows.tolist() == [131_072, 131_072, 37_856, 300_000]
-    assert blocks.file_index.tolist() == [0, 0, 0, 1]
-
-
 def test_rows_in_memory_need_no_share_unless_they_are_copied() -> None:
     views, copies = read_arrays({"x": X, "t": pa.array(["a"] * 6)}, 1), read_arrays({"x": X.T.copy().T}, 100)
 
@@ -213,36 +201,11 @@ def resident_bytes(path: Path) -> int:
 def test_a_row_that_does_not_fit_the_share_is_said_before_the_first_batch(tmp_path: Path) -> None:
     save(tmp_path, x=np.zeros((3, 1000)))
 
-    with pytest.raises(
-        BudgetExceeded, match=r"reading a row takes 15.6KiB, but reading may hold 10KiB; raise"
-    ):
+    with pytest.raises(BudgetExceeded, match=r"reading a row takes 15.6KiB, but reading may hold 10KiB;"):
         open_path(tmp_path, share_bytes=10 * KIB)
 
 
-def test_row_bytes_are_those_of_the_rows_and_not_of_the_width_of_texts(tmp_path: Path) -> None:
-    save(tmp_path, x=X, text=np.array(["ab"] * 6, dtype="U500"))
-
-    assert scan_path(tmp_path).row_bytes == 8 + (4 + 2) + 8
-
-
 # In memory
-
-
-def test_arrow_arrays_are_read_with_plain_types() -> None:
-    reader = read_arrays(
-        {
-            "view": pa.chunked_array([["a", "b"], ["c"]], pa.string_view()),
-            "list": pa.chunked_array([[[1], [2, 3], []]]),
-            "word": pa.array(["x", "y", "x"]).dictionary_encode(),
-        }
-    )
-
-    assert reader.schema.types[:3] == [
-        pa.string(),
-        pa.list_(pa.int64()),
-        pa.dictionary(pa.int32(), pa.string()),
-    ]
-    assert rows_of(reader) == {"view": ["a", "b", "c"], "list": [[1], [2, 3], []], "word": ["x", "y", "x"]}
 
 
 def test_a_position_in_other_arrays_is_refused() -> None:
@@ -253,32 +216,17 @@ def test_a_position_in_other_arrays_is_refused() -> None:
         read_arrays({"x": X + 1, "y": Y}).load_state_dict(saved)
 
 
-def test_a_position_in_a_folder_of_which_one_file_was_replaced_is_refused(tmp_path: Path) -> None:
-    saved = open_path(save(tmp_path, x=X, y=Y)).state_dict()
-    save(tmp_path, y=Y + 1)
-
-    with pytest.raises(CheckpointError, match=r"is not the file that the position was saved with"):
-        open_path(tmp_path).load_state_dict(saved)
-
-
 # What can be wrong
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        (
-            {"x": X, "y": Y[:4]},
-            r"column 'x' has 6 rows but column 'y' has 4; arrays that are read together need",
-        ),
+        ({"x": X, "y": Y[:4]}, r"column 'x' has 6 rows but column 'y' has 4; arrays that are read together"),
         ({"x": [1, 2]}, r"column 'x': is a list; give a NumPy or an Arrow array"),
-        ({"x": np.array([None])}, r"column 'x': has dtype object, Python objects, which could run code"),
         ({"x": np.array(1)}, r"column 'x': is a single value; an array needs rows"),
         ({"x": np.zeros((3, 0))}, r"column 'x': has shape \(3, 0\): no values in its rows"),
-        (
-            {"x": np.zeros(3, complex)},
-            r"column 'x': has dtype complex128, which cannot be used; usable are integers",
-        ),
+        ({"x": np.zeros(3, complex)}, r"column 'x': has dtype complex128, which cannot be used; usable are"),
         ({"x": pa.array([b"a"])}, r"column 'x': has type binary, which cannot be used; write it as string"),
         ({"__row__": Y}, r"column '__row__': this name is reserved"),
         ({}, r"arrays in memory: there are none"),
@@ -297,21 +245,15 @@ def zipped(path: Path, member: str) -> None:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (
-            lambda folder: save(folder, x=X, y=Y[:4]),
-            r"x.npy has 6 rows but .*y.npy has 4; arrays that are read together",
-        ),
+        (lambda folder: save(folder, x=X, y=Y[:4]), r"x.npy has 6 rows but .*y.npy has 4; arrays that are"),
         (
             lambda folder: [save(folder / name, x=X[:, :width]) for name, width in (("a", 2), ("b", 1))],
             r"column 'x' is fixed_size_list<.*>\[2\] in .*a/x.npy but .*\[1\] in .*b/x.npy; write",
         ),
-        (
-            lambda folder: save(folder, x=np.array([{"a": 1}], object)),
-            r"x.npy: column 'x': has dtype object, Python objects, which could run",
-        ),
+        (lambda folder: save(folder, x=np.array([None])), r"x.npy: column 'x': has dtype object, Python obj"),
         (
             lambda folder: (folder / "a.npz").write_bytes(b"something else"),
-            r"a.npz: is not a whole .npz file \(a zip archive\): File is not a zip file",
+            r"a.npz: is not a whole .npz file",
         ),
         (lambda folder: zipped(folder / "a.npz", "notes.txt"), r"a.npz: has no arrays in it"),
         (
@@ -323,7 +265,6 @@ def zipped(path: Path, member: str) -> None:
             r"a.npz: column 'x': is compressed in column-major order",
         ),
     ],
-    ids=["lengths", "types", "objects", "no archive", "no arrays", "two columns", "column-major"],
 )
 def test_files_that_cannot_be_read(tmp_path: Path, write: Callable[[Path], Any], message: str) -> None:
     write(tmp_path)
@@ -340,16 +281,6 @@ def test_a_file_that_is_cut_short(tmp_path: Path, num_bytes: int) -> None:
     with pytest.raises(
         DataError, match=r"x.npy: is (not a NumPy array, or is cut short:|cut short: 6 rows need 176)"
     ):
-        open_path(tmp_path)
-
-
-@pytest.mark.parametrize("part", [0.3, 0.99])
-def test_an_archive_that_is_cut_short(tmp_path: Path, part: float) -> None:
-    np.savez_compressed(tmp_path / "a.npz", x=X, y=Y)
-    whole = (tmp_path / "a.npz").read_bytes()
-    (tmp_path / "a.npz").write_bytes(whole[: int(len(whole) * part)])
-
-    with pytest.raises(DataError, match=r"a.npz: is not a whole .npz file \(a zip archive\)"):
         open_path(tmp_path)
 
 
@@ -381,3 +312,11 @@ def test_a_file_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match=r"x.npy: has become shorter while it was being read"):
         next(stream)
+
+
+def test_a_position_in_a_folder_of_which_one_file_was_replaced_is_refused(tmp_path: Path) -> None:
+    saved = open_path(save(tmp_path, x=X, y=Y)).state_dict()
+    save(tmp_path, y=Y + 1)
+
+    with pytest.raises(CheckpointError, match=r"is not the file that the position was saved with"):
+        open_path(tmp_path).load_state_dict(saved)

@@ -1,6 +1,6 @@
 """Arrow IPC files and streams: rows equal the tables, whatever their record batches and the size of the share."""
 
-from contextlib import suppress
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from penstock.config.sizes import KIB, MIB
 from penstock.readers.reading import BlockStream
 from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share
-from tests.readers.samples import flat, open_path, scan_path, table_of, take
+from tests.readers.samples import flat, open_path, scan_path, table_from, table_of, take
 
 WRITERS: dict[str, Any] = {"file": pa.ipc.new_file, "stream": pa.ipc.new_stream}
 each_format = pytest.mark.parametrize("form", WRITERS)
@@ -31,16 +31,10 @@ def write(
     batch_rows: int | None = None,
     **options: Any,
 ) -> Path:
-    """A table in record batches of so many rows."""
     ipc_options = pa.ipc.IpcWriteOptions(compression=compression, **options)
     with pa.OSFile(str(path), "wb") as sink, WRITERS[form](sink, table.schema, options=ipc_options) as writer:
         writer.write_table(table, max_chunksize=batch_rows)
     return path
-
-
-def table_from(stream: BlockStream) -> pa.Table:
-    """All rows, without their origin."""
-    return pa.Table.from_batches(stream, stream.schema).drop_columns(ROW_COLUMN)
 
 
 # Formats
@@ -48,9 +42,7 @@ def table_from(stream: BlockStream) -> pa.Table:
 
 @each_format
 @each_compression
-def test_blocks_are_the_record_batches_of_the_file(
-    tmp_path: Path, form: str, compression: str | None
-) -> None:
+def test_blocks_are_the_record_batches_of_the_file(tmp_path, form, compression):
     write(tmp_path / "a.arrow", table_of(0, 10), form, compression, batch_rows=4)
 
     assert scan_path(tmp_path).blocks.num_rows.tolist() == [4, 4, 2]
@@ -105,15 +97,6 @@ def every_type(num_rows: int) -> pa.Table:
     )
 
 
-def test_types_are_given_out_plain(tmp_path: Path) -> None:
-    write(tmp_path / "a.arrow", every_type(3))
-    schema = open_path(tmp_path).schema
-
-    assert schema.field("view").type == pa.string()
-    assert schema.field("views").type == pa.large_list(pa.string())
-    assert schema.field("word").type == pa.dictionary(pa.int32(), pa.string())
-
-
 @each_format
 def test_what_is_not_requested_may_be_of_any_type(tmp_path: Path, form: str) -> None:
     table = every_type(50).append_column("struct", pa.array([{"a": 1, "b": "x"}] * 50))
@@ -126,9 +109,7 @@ def test_what_is_not_requested_may_be_of_any_type(tmp_path: Path, form: str) -> 
 
 @pytest.mark.parametrize(("form", "is_delta"), [("file", True), ("stream", True), ("stream", False)])
 @pytest.mark.parametrize("seed", [None, 5])
-def test_dictionaries_that_grow_or_are_replaced(
-    tmp_path: Path, form: str, is_delta: bool, seed: int | None
-) -> None:
+def test_dictionaries_that_grow_or_are_replaced(tmp_path, form, is_delta, seed):
     batches = []
     for index in range(6):
         words = pa.array([f"word {word}" for word in range(0 if is_delta else index, index + 2)])
@@ -189,21 +170,6 @@ def test_a_compressed_record_batch_that_does_not_fit_is_said_before_the_first_st
         open_path(tmp_path, share_bytes=20 * MIB)
 
 
-@each_format
-def test_compressed_record_batches_fit_the_least_share(tmp_path: Path, form: str) -> None:
-    texts = pa.array([f"{number} " * 20 for number in range(20_000)])
-    write(tmp_path / "a.arrow", pa.table({"text": texts}), form, "lz4", batch_rows=3_000)
-    scanned = scan_path(tmp_path)
-    share = Share("reading", scanned.min_bytes)
-    before_bytes, given = pa.total_allocated_bytes(), []
-    for batch in BlockStream(scanned, share):
-        assert pa.total_allocated_bytes() - before_bytes <= share.limit_bytes
-        given += batch.column("text").to_pylist()
-
-    assert given == texts.to_pylist()
-    assert share.peak_bytes <= share.limit_bytes < texts.nbytes
-
-
 def test_rows_that_grow_are_given_out_in_smaller_batches_until_one_does_not_fit(tmp_path: Path) -> None:
     texts = ["short"] * 20_000 + ["long" * 5_000] * 200
     write(tmp_path / "a.arrow", pa.table({"text": [*texts, "long" * 500_000]}))
@@ -215,9 +181,7 @@ def test_rows_that_grow_are_given_out_in_smaller_batches_until_one_does_not_fit(
         given += batch.column("text").to_pylist()
 
     assert given == texts
-    with pytest.raises(
-        BudgetExceeded, match=r"a.arrow: row 20200 takes 1.9MiB, and two such rows must fit, but"
-    ):
+    with pytest.raises(BudgetExceeded, match=r"a.arrow: row 20200 takes 1.9MiB, and two such rows must fit,"):
         next(batches)
 
 
@@ -265,7 +229,6 @@ def test_rows_equal_the_tables_inside_the_share_wherever_it_stops(
 
 
 def in_order(rows: pa.Table) -> dict[str, list[Any]]:
-    """Values by column, rows in the order of the files."""
     order = np.argsort(rows.column(ROW_COLUMN).to_numpy())
     values = rows.drop_columns(ROW_COLUMN).to_pydict()
     return {name: [column[row] for row in order] for name, column in values.items()}
@@ -305,36 +268,17 @@ def test_files_of_another_kind(tmp_path: Path, content: bytes, message: str) -> 
         open_path(tmp_path)
 
 
-def test_no_single_byte_is_enough_to_confuse_it(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.arrow", table_of(0, 4), batch_rows=4)
+@pytest.mark.parametrize(("form", "compression"), [("file", None), ("stream", "zstd")])
+def test_a_damaged_byte_gives_rows_or_one_clear_line(tmp_path, form, compression):
+    path = write(tmp_path / "a.arrow", table_of(0, 4), form, compression, batch_rows=4)
     whole = path.read_bytes()
     for at in range(len(whole)):
         # Huge or negative, in turns.
         path.write_bytes(whole[:at] + (b"\x7f" if at % 2 else b"\x80") + whole[at + 1 :])
-        with suppress(DataError, BudgetExceeded):
+        try:
             assert all(batch.num_rows for batch in open_path(path))
-
-
-@settings(max_examples=40)
-@given(form=st.sampled_from(list(WRITERS)), compression=st.sampled_from([None, "zstd"]), data=st.data())
-def test_a_damaged_file_gives_rows_or_one_clear_line(
-    tmp_path_factory: pytest.TempPathFactory, form: str, compression: str | None, data: st.DataObject
-) -> None:
-    path = write(
-        tmp_path_factory.mktemp("arrow") / "a.arrow", table_of(0, 30), form, compression, batch_rows=10
-    )
-    content = bytearray(path.read_bytes())
-    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=4)):
-        content[at] = data.draw(st.integers(0, 255))
-    path.write_bytes(content)
-    problem = None
-    try:
-        assert all(batch.num_rows for batch in open_path(path))
-    except (DataError, BudgetExceeded) as error:
-        problem = str(error)
-
-    assert problem is None or problem.startswith((str(path), "column"))
-    assert problem is None or "\n" not in problem
+        except (DataError, BudgetExceeded) as error:
+            assert re.match(rf"({path}|column)[^\n]*$", str(error))  # noqa: PT017
 
 
 @each_format

@@ -11,7 +11,6 @@ from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import list_files
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import BlockStream
-from penstock.readers.record_index import CsvRecords
 from penstock.readers.scan import ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
@@ -59,13 +58,6 @@ def test_a_type_is_sampled_from_all_of_the_file(tmp_path: Path) -> None:
     assert reader.schema.field("x").type == pa.float64()
 
 
-def test_columns_may_stand_in_another_order_in_each_file(tmp_path: Path) -> None:
-    _write(tmp_path, "a,b\n1,2\n", "1.csv")
-    _write(tmp_path, "b,a\n4,3\n", "2.csv")
-
-    assert flat(open_path(tmp_path, CSV_WITH_HEADER), "a") == [1, 3]
-
-
 def test_columns_of_strings_are_strings_in_every_file_set_unless_declared(tmp_path: Path) -> None:
     """Sampled alone, the second set would be numbers, and 2134 hashes to another row than "02134"."""
     for text in ("zip,id\n02134,7\nW1A,8\n", "zip,id\n02134,7\n"):
@@ -100,9 +92,7 @@ def test_columns_of_strings_are_strings_in_every_file_set_unless_declared(tmp_pa
     ],
     ids=["value", "not UTF-8", "open quote", "open at once", "number of columns", "delimiter"],
 )
-def test_what_cannot_be_read(
-    tmp_path: Path, content: str | bytes, reading: ReadingSection, problem: str
-) -> None:
+def test_what_cannot_be_read(tmp_path, content, reading, problem):
     path = _write(tmp_path, content)
 
     with pytest.raises(PenstockError) as caught:
@@ -121,13 +111,6 @@ def test_a_quote_inside_an_unquoted_cell_is_a_character(tmp_path: Path, delimite
     assert len(batches) > 5
     assert flat(batches, "name") == names
     assert set(flat(batches, "text")) == {'a\n"b'}
-
-
-@pytest.mark.parametrize(
-    ("text", "end"), [(b'5" disk\n2\n3', 10), (b'5" disk,"a\nb"\n"c\n', 14), (b'"a"b"c\nd', 7)]
-)
-def test_the_end_of_records_with_stray_quotes(text: bytes, end: int) -> None:
-    assert CsvRecords(",").whole_records(text, is_all=False)[0] == end
 
 
 def _rows_with_quarantine(path: Path, quarantine: Quarantine, share_bytes: int = MIB) -> list[pa.RecordBatch]:

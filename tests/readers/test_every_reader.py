@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from penstock.config.errors import CheckpointError, DataError
 from penstock.config.sizes import MIB
@@ -43,8 +41,6 @@ Write = Callable[[Path, Sequence[int]], object]
 
 
 class Reader(NamedTuple):
-    """How files are written and read."""
-
     write: Write
     reading: ReadingSection = ReadingSection()
     share_bytes: int = MIB
@@ -190,18 +186,14 @@ def test_a_position_with_another_order_or_other_files_is_refused(reader: Reader,
 
     with pytest.raises(CheckpointError, match=r"saved with shuffle seed 7 but the run has no shuffle"):
         reader.open(tmp_path).load_state_dict(saved)
-    with pytest.raises(
-        CheckpointError, match=r"part-001.*: is not the file that the position was saved with"
-    ):
+    with pytest.raises(CheckpointError, match=r"part-001.*: is not the file that the position was saved"):
         reader.make(tmp_path, [5, 71], 7).load_state_dict(saved)
     with pytest.raises(CheckpointError, match=r"saved with 2 files but there are 3 now"):
         reader.make(tmp_path, [5, 70, 1], 7).load_state_dict(saved)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_file_of_the_same_size_and_rows_with_another_content_is_noticed(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_a_file_of_the_same_size_and_rows_with_another_content_is_noticed(tmp_path, suffix):
     def write(value: int) -> BlockStream:
         table = pa.table({"x": [value] * 9})
         (pa.csv.write_csv if suffix == "csv" else pa.parquet.write_table)(table, tmp_path / f"a.{suffix}")
@@ -228,36 +220,7 @@ def test_the_requested_columns_are_given_in_their_order(reader: Reader, tmp_path
 
 
 @each_reader
-@settings(max_examples=20)
-@given(
-    rows_per_file=st.lists(st.integers(0, 300), min_size=1, max_size=4),
-    seed=st.none() | st.integers(0, 9),
-    data=st.data(),
-)
-def test_every_row_once_whatever_the_files_and_the_stop(
-    reader: Reader,
-    tmp_path_factory: pytest.TempPathFactory,
-    rows_per_file: list[int],
-    seed: int | None,
-    data: st.DataObject,
-) -> None:
-    stream = reader.make(tmp_path_factory.mktemp("data"), rows_per_file, seed)
-    expected = list(stream)
-    stop = data.draw(st.integers(0, len(expected)))
-    stream.set_epoch(0)
-    before = take(stream, stop)
-    saved = stream.state_dict()
-    stream.set_epoch(3)
-    stream.load_state_dict(saved)
-
-    assert sorted(flat(expected)) == list(range(sum(rows_per_file)))
-    assert before + list(stream) == expected
-
-
-@each_reader
-def test_an_object_store_gives_the_rows_of_the_disk_and_takes_its_positions(
-    reader: Reader, tmp_path: Path, object_store: ObjectStore
-) -> None:
+def test_an_object_store_gives_the_rows_of_the_disk_and_takes_its_positions(reader, tmp_path, object_store):
     bucket = f"every-reader-{next(_buckets)}"
     here = reader._replace(share_bytes=MIB).make(tmp_path, [5, 150, 1], seed=3)
     object_store.put_folder(bucket, tmp_path)
@@ -284,9 +247,7 @@ def test_the_store_is_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> 
     assert next(batches).column("number")[0].as_py() == 0
 
     store.stop()
-    with pytest.raises(
-        DataError, match=r"s3://middle/a.csv: the store cannot be reached; check the endpoint"
-    ):
+    with pytest.raises(DataError, match=r"s3://middle/a.csv: the store cannot be reached; check the"):
         list(batches)
 
 

@@ -60,30 +60,12 @@ def test_the_suffix_is_that_of_the_format() -> None:
     assert DataFile("clicks.tfrecord-00000-of-00002", 1).suffix == ".tfrecord"
 
 
-@pytest.mark.parametrize(
-    ("path", "problem"),
-    [
-        ("nothing", "{0}/nothing: no such file or directory; {0} holds README.md, _SUCCESS"),
-        ("data/x/a.parquet", "{0}/data/x/a.parquet: no such directory as {0}/data; {0} holds"),
-        ("*.orc", "{0}/*.orc: matches nothing; {0} holds README.md"),
-        ("none/*.csv", "{0}/none/*.csv: matches nothing; there is no directory {0}/none"),
-    ],
-)
-def test_wrong_paths(folder: Path, path: str, problem: str) -> None:
-    with pytest.raises(DataError) as caught:
-        list_files(f"{folder}/{path}".format(folder))
-
-    assert problem.format(folder) in str(caught.value)
-
-
 def test_paths_without_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"{tmp_path}: no data files in this directory; {tmp_path} is empty"):
         list_files(str(tmp_path))
     with pytest.raises(DataError, match=r"no data path is given"):
         list_files(" , ")
-    with pytest.raises(
-        DataError, match=r"http://host/x.csv: http:// paths cannot be read; known: abfs, abfss, file,"
-    ):
+    with pytest.raises(DataError, match=r"http://host/x.csv: http:// paths cannot be read; known: abfs,"):
         list_files("http://host/x.csv")
 
 
@@ -94,10 +76,3 @@ def test_no_permission(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(DataError, match=r"a.parquet: no permission to read this file"):
         list_files(str(folder / "a.parquet"))
-
-
-def test_a_dangling_link(tmp_path: Path) -> None:
-    (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere.csv")
-
-    with pytest.raises(DataError, match=r"gone.csv: cannot be opened: No such file or directory"):
-        list_files(str(tmp_path / "gone.csv"))

@@ -42,12 +42,6 @@ def test_keys_become_columns_and_missing_ones_are_null(tmp_path: Path) -> None:
     }
 
 
-def test_keys_that_are_not_wanted_may_hold_anything(tmp_path: Path) -> None:
-    path = _write(tmp_path, {"id": 1, "other": 1}, {"other": {"deep": [1, "a"]}, "id": 2})
-
-    assert flat(open_path(path, columns=["id"]), "id") == [1, 2]
-
-
 def test_each_kind_of_value_has_its_type(tmp_path: Path) -> None:
     row = {"i": 1, "f": 0.5, "b": True, "s": "2020-01-01", "l": [1, 2.5], "ll": [[1]], "e": [], "big": 2**63}
 

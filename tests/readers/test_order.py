@@ -14,20 +14,17 @@ from penstock.readers.order import (
     EpochOrder,
     Piece,
     Shard,
-    derive_generator,
 )
 
 block_sizes = st.lists(st.integers(0, 9), max_size=12)
 
 
 def blocks_of(sizes: list[int]) -> Blocks:
-    """Blocks of one file, one after the other."""
     starts = np.cumsum([0, *sizes]).tolist()
     return Blocks.of((0, start, size) for start, size in zip(starts, sizes, strict=False))
 
 
 def rows_of(order: EpochOrder, blocks: Blocks, row: int = 0) -> list[int]:
-    """As numbers of the file."""
     found: list[int] = []
     for piece in order.pieces(row):
         rows = int(blocks.first_row[piece.block]) + np.arange(piece.first_row, piece.end_row)
@@ -51,9 +48,7 @@ def test_a_shard_that_does_not_exist() -> None:
 @given(
     sizes=block_sizes, count=st.integers(1, 6), seed=st.none() | st.integers(0, 5), epoch=st.integers(0, 3)
 )
-def test_every_row_is_in_exactly_one_shard(
-    sizes: list[int], count: int, seed: int | None, epoch: int
-) -> None:
+def test_every_row_is_in_exactly_one_shard(sizes, count, seed, epoch):
     blocks = blocks_of(sizes)
     orders = [EpochOrder(blocks, seed, epoch, Shard(index, count), None) for index in range(count)]
     shards = [rows_of(order, blocks) for order in orders]
@@ -65,9 +60,7 @@ def test_every_row_is_in_exactly_one_shard(
 
 @settings(max_examples=100)
 @given(sizes=block_sizes, seed=st.none() | st.integers(0, 5), data=st.data())
-def test_what_is_done_is_left_out_and_the_rest_is_cut_anew(
-    sizes: list[int], seed: int | None, data: st.DataObject
-) -> None:
+def test_what_is_done_is_left_out_and_the_rest_is_cut_anew(sizes, seed, data):
     blocks = blocks_of(sizes)
     num_rows = sum(sizes)
     done_numbers = data.draw(st.sets(st.integers(0, num_rows - 1)) if num_rows else st.just(set()))
@@ -89,21 +82,6 @@ def test_what_is_done_is_left_out_and_the_rest_is_cut_anew(
         )
 
 
-@settings(max_examples=100)
-@given(sizes=block_sizes, seed=st.none() | st.integers(0, 5), data=st.data())
-def test_the_first_rows_of_an_order_count_as_done(
-    sizes: list[int], seed: int | None, data: st.DataObject
-) -> None:
-    blocks = blocks_of(sizes)
-    order = EpochOrder(blocks, seed, 0, Shard(), None)
-    num_done = data.draw(st.integers(0, order.num_rows))
-    collected = ConsumedRowsBuilder(blocks, None)
-    order.add_first_rows(num_done, collected)
-    rest = EpochOrder(blocks, seed, 0, Shard(), collected.result())
-
-    assert rows_of(rest, blocks) == rows_of(order, blocks, num_done)
-
-
 def test_what_is_done_is_small_when_it_is_saved() -> None:
     blocks = blocks_of([1000] * 1000)
     collected = ConsumedRowsBuilder(blocks, None)
@@ -113,11 +91,3 @@ def test_what_is_done_is_small_when_it_is_saved() -> None:
     assert state["finished"] == [[0, 500]]
     assert list(state["partly"]) == ["500"]
     assert len(state["partly"]["500"][1]) < 1000 / 8 * 4 / 3 + 4
-
-
-def test_purpose_seed_and_position_each_change_the_numbers() -> None:
-    arguments = [("rows", 7, 0, 3), ("blocks", 7, 0, 3), ("rows", -7, 0, 3), ("rows", 7, 3, 0)]
-    first, second = ([int(derive_generator(*each).integers(0, 1 << 60)) for each in arguments] for _ in "12")
-
-    assert first == second
-    assert len(set(first)) == 4

@@ -30,9 +30,7 @@ def decoding_threads() -> list[str]:
 
 
 @pytest.mark.parametrize(("times", "num_threads"), [(1, 0), (3, 3), (99, 4)])
-def test_as_many_threads_as_the_share_holds(
-    scanned: ScannedFiles, monkeypatch: pytest.MonkeyPatch, times: int, num_threads: int
-) -> None:
+def test_as_many_threads_as_the_share_holds(scanned, monkeypatch, times, num_threads):
     counts: list[int] = []
     split = Share.split
     # A pool starts a thread only where none is idle: how many there may be is told by the parts of the share.
@@ -45,9 +43,7 @@ def test_as_many_threads_as_the_share_holds(
 
 
 @pytest.mark.parametrize("seed", [None, 3])
-def test_rows_come_in_the_order_of_one_thread_and_go_on_after_a_stop(
-    scanned: ScannedFiles, seed: int | None
-) -> None:
+def test_rows_come_in_the_order_of_one_thread_and_go_on_after_a_stop(scanned, seed):
     share = Share("r", 4 * scanned.decoder_bytes)
     one, four = (
         BlockStream(scanned, Share("r", scanned.decoder_bytes), seed),
@@ -94,9 +90,7 @@ def row_groups(tmp_path: Path) -> BlockStream:
 
 
 @pytest.mark.parametrize(("num_waiting", "on_threads"), [(None, False), (0, True), (1, True), (2, False)])
-def test_all_cores_decode_where_few_batches_wait(
-    row_groups: BlockStream, decoded: list[bool], num_waiting: int | None, on_threads: bool
-) -> None:
+def test_all_cores_decode_where_few_batches_wait(row_groups, decoded, num_waiting, on_threads):
     row_groups.num_waiting = None if num_waiting is None else lambda: num_waiting
 
     assert sum(batch.num_rows for batch in row_groups) == 40

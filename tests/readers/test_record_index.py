@@ -17,7 +17,7 @@ from penstock.readers import record_index
 from penstock.readers.csv import CsvForm, ScannedCsv, parse_costs
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.reading import BlockStream
-from penstock.readers.record_index import CsvRecords, Lines, RecordIndex, index_text, scan_text
+from penstock.readers.record_index import CsvRecords, RecordIndex, index_text, scan_text
 from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, write_csv
@@ -74,9 +74,7 @@ def test_counts_equal_what_arrow_reads(tmp_path: Path, text: str, chunk_bytes: i
 
 @settings(max_examples=60)
 @given(text=csv_texts(), chunk_bytes=st.integers(1, 200), share_bytes=st.sampled_from([1000, 3000, MIB]))
-def test_any_rows_of_any_block_equal_a_slice_of_all(
-    tmp_path: Path, text: str, chunk_bytes: int, share_bytes: int
-) -> None:
+def test_any_rows_of_any_block_equal_a_slice_of_all(tmp_path, text, chunk_bytes, share_bytes):
     found = _scan_of_chunks(_file(tmp_path / "a.csv", text.encode()), chunk_bytes)
     decoder = found.decoder(Share("reading", share_bytes))
     for block, num_rows in enumerate(found.blocks.num_rows.tolist()):
@@ -86,17 +84,6 @@ def test_any_rows_of_any_block_equal_a_slice_of_all(
                 part = pa.Table.from_batches(decoder.batches(block, first, end))
                 assert part.to_pylist() == whole.slice(first, end - first).to_pylist()
     decoder.close()
-
-
-@given(lines=st.lists(st.sampled_from(['{"x": 1}', "", "  ", "\t", " {}", "{}\r", "\r"]), max_size=30))
-def test_lines_are_counted_unless_they_are_blank(lines: list[str]) -> None:
-    text = "\n".join(lines).encode()
-    framing = Lines()
-
-    assert framing.whole_records(text, is_all=True) == (len(text), sum(bool(line.strip()) for line in lines))
-    assert [text[start:].split(b"\n")[0] for start in framing.starts(text)] == [
-        line.encode() for line in lines if line.strip()
-    ]
 
 
 @pytest.mark.parametrize(("text", "byte"), [(b'1,2\n3,"open\n4,5\n', 4), (b'1,5" disk\n\n"', 11)])
@@ -117,9 +104,7 @@ def test_a_record_that_does_not_fit_the_share(tmp_path: Path) -> None:
     )
 
 
-def test_rows_of_a_compressed_file_are_read_without_starting_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_a_compressed_file_are_read_without_starting_over(tmp_path, monkeypatch):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x\n" + b"".join(b"%d\n" % n for n in range(400_000))))
     found = scan_files(CSV_WITH_HEADER, list_files(str(tmp_path)), ReadRequest())
     opened: list[object] = []
@@ -156,9 +141,7 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return calls
 
 
-def test_an_index_is_kept_until_it_is_damaged_or_the_file_changes(
-    tmp_path: Path, scans: list[object]
-) -> None:
+def test_an_index_is_kept_until_it_is_damaged_or_the_file_changes(tmp_path, scans):
     content = b"1\n" * 100_000
     file, folder = _file(tmp_path / "a.csv", content), tmp_path / "run" / "index"
 
@@ -184,13 +167,6 @@ def test_another_delimiter_is_another_index(tmp_path: Path, scans: list[object])
 
     assert _index(file, tmp_path / "index") == [2]
     assert _index(file, tmp_path / "index", CsvRecords("|")) == [3]
-
-
-def test_an_index_that_cannot_be_written(tmp_path: Path, scans: list[object]) -> None:
-    (tmp_path / "index").write_text("a file where the directory should be")
-
-    with pytest.raises(DataError, match=r"npz: the index of records cannot be written: "):
-        _index(_file(tmp_path / "a.csv", b"1\n2\n"), tmp_path / "index")
 
 
 @pytest.mark.parametrize("share_bytes", [8 * KIB, MIB], ids=["in pieces", "whole"])

@@ -1,22 +1,16 @@
 """What is known of files before anybody decides how many bytes reading may take."""
 
-import gzip
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers import csv
-from penstock.readers.files import DataFile, list_files
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ReadRequest, dataset_type_of, scan_files
+from penstock.readers.files import DataFile
+from penstock.readers.scan import dataset_type_of
 from penstock.readers.sections import ReadingSection
-from penstock.runtime.budget import Share
 from penstock.runtime.world import max_decode_threads
-from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, scan_path, write_csv, write_parquet
+from tests.readers.samples import CSV_WITH_HEADER, open_path, scan_path, write_csv, write_parquet
 
 
 def test_parquet_tells_columns_and_rows(tmp_path: Path) -> None:
@@ -40,39 +34,6 @@ def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
     assert found.ample_bytes == max_decode_threads() * found.decoder_bytes
 
 
-@pytest.mark.parametrize("write", [write_parquet, write_csv])
-def test_no_rows_at_all(tmp_path: Path, write: object) -> None:
-    found = scan_path(write(tmp_path, [0]), CSV_WITH_HEADER)  # type: ignore[operator]
-
-    assert found.row_bytes == 1
-    assert found.min_bytes <= found.ample_bytes
-
-
-def test_rows_are_sampled_from_several_row_groups(tmp_path: Path) -> None:
-    table = pa.table({"text": ["a"] * 1000 + ["b" * 1001] * 1000})
-    pq.write_table(table, tmp_path / "a.parquet", row_group_size=100)
-
-    assert 500 <= scan_path(tmp_path).row_bytes <= 520
-
-
-def test_types_are_sampled_once_for_every_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x,zip\n1,02134\n2,7\n"))
-    found = scan_files(
-        CSV_WITH_HEADER, list_files(str(tmp_path)), ReadRequest(["zip", "x"], text_columns=["zip"])
-    )
-    monkeypatch.setattr(csv, "sample_texts", None)
-    for _ in range(2):
-        assert flat(BlockStream(found, Share("reading", MIB)), "zip") == ["02134", "7"]
-
-
-@pytest.mark.parametrize(
-    ("name", "dataset_type"),
-    [("a.parquet", "ParquetDataset"), ("a.csv.gz", "CsvDataset"), ("a.tfrecord", "TFRecordDataset")],
-)
-def test_the_type_follows_from_the_suffix(name: str, dataset_type: str) -> None:
-    assert dataset_type_of(ReadingSection(), [DataFile(name, 1)]) == dataset_type
-
-
 def test_a_declared_type_counts_more_than_the_suffix_and_unknown_and_mixed_ones_are_refused() -> None:
     reading = ReadingSection(dataset_type="CsvDataset")
 
@@ -81,15 +42,6 @@ def test_a_declared_type_counts_more_than_the_suffix_and_unknown_and_mixed_ones_
         dataset_type_of(ReadingSection(), [DataFile("a.bin", 1)])
     with pytest.raises(DataError, match=r"a.csv and b.parquet are of different formats"):
         dataset_type_of(ReadingSection(), [DataFile("a.csv", 1), DataFile("b.parquet", 1)])
-
-
-def test_a_file_without_bytes(tmp_path: Path) -> None:
-    for name in ("a.csv", "a.tfrecord"):
-        (tmp_path / name).touch()
-
-    assert list(open_path(tmp_path / "a.tfrecord")) == []
-    with pytest.raises(DataError, match=r"a.csv: is empty \(0 bytes\); write it again or leave it out"):
-        open_path(tmp_path / "a.csv")
 
 
 def test_no_columns_at_all(tmp_path: Path) -> None:

@@ -13,9 +13,8 @@ from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
 from penstock.readers.files import list_files
 from penstock.readers.store_schema import ArrayNames
-from penstock.readers.stream import ROW_COLUMN
 from tests.readers.object_store import ObjectStore
-from tests.readers.samples import open_path, scan_path
+from tests.readers.samples import open_path, scan_path, table_from
 
 HEADS = {"action": 3, "unit": 2}
 COLUMNS = ["strategic_features", "labels_action", "labels_unit", "masks_action", "masks_unit"]
@@ -34,7 +33,6 @@ def samples(names: ArrayNames) -> dict[str, Any]:
 def write_store(
     folder: Path, heads: str = "npz", splits: SplitShares | None = None, names: ArrayNames | None = None
 ) -> Path:
-    """A store as `penstock merge` leaves it."""
     names = names or ArrayNames()
     batches = folder.with_name(f"{folder.name}_batches")
     batches.mkdir(parents=True)
@@ -44,8 +42,7 @@ def write_store(
 
 
 def table_of(path: Any) -> pa.Table:
-    reader = open_path(path)
-    return pa.Table.from_batches(reader, reader.schema).drop_columns(ROW_COLUMN)
+    return table_from(open_path(path))
 
 
 @pytest.mark.parametrize("heads", ["npz", "npy"])
@@ -83,9 +80,7 @@ def test_the_names_of_the_schema_are_those_of_the_columns(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("manifest", [None, "[1]", "no json", '{"arrays": [3]}'])
-def test_without_the_manifest_of_a_store_columns_bear_the_names_of_files_and_members(
-    tmp_path: Path, manifest: str | None
-) -> None:
+def test_without_the_manifest_of_a_store_columns_bear_the_names_of_files_and_members(tmp_path, manifest):
     store = write_store(tmp_path / "store")
     (store / "masks_train.npz").unlink()
     (store / "manifest.json").unlink()
@@ -93,13 +88,6 @@ def test_without_the_manifest_of_a_store_columns_bear_the_names_of_files_and_mem
         (store / "manifest.json").write_text(manifest)
 
     assert table_of(store).column_names == ["X_train", "action", "unit"]
-
-
-def test_a_file_that_the_manifest_does_not_list_keeps_its_name(tmp_path: Path) -> None:
-    store = write_store(tmp_path / "store")
-    np.save(store / "weights_train.npy", np.ones(NUM_ROWS))
-
-    assert table_of(store / "weights_train.npy").column_names == ["weights_train"]
 
 
 def test_a_store_in_an_object_store(tmp_path: Path, object_store: ObjectStore) -> None:

@@ -1,7 +1,5 @@
 """Opening local files and files of an object store: a real S3-compatible server on loopback."""
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
@@ -10,7 +8,7 @@ from penstock.config.sizes import KIB, MIB
 from penstock.readers import storage
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.storage import RemoteFile, open_input, read_at, s3_endpoint_and_region
-from tests.readers.object_store import ObjectStore, nobody_there, refusing_server, silent_server
+from tests.readers.object_store import ObjectStore, refusing_server, silent_server
 
 CONTENT = bytes(range(256)) * 4096
 
@@ -19,16 +17,6 @@ CONTENT = bytes(range(256)) * 4096
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give up at the second attempt: the pauses between attempts grow, and last seconds."""
     monkeypatch.setattr(storage, "MAX_ATTEMPTS", 2)
-
-
-def test_a_local_file(tmp_path: Path) -> None:
-    (tmp_path / "a.bin").write_bytes(CONTENT)
-
-    with open_input(str(tmp_path / "a.bin")) as source:
-        assert source.size() == len(CONTENT)
-        assert read_at(source, 4, 254) == b"\xfe\xff\x00\x01"
-    with pytest.raises(DataError, match=r"nothing.bin: cannot be opened: No such file or directory"):
-        open_input(str(tmp_path / "nothing.bin"))
 
 
 def test_a_file_of_a_store_is_read_from_any_offset_and_as_a_stream(object_store: ObjectStore) -> None:
@@ -42,9 +30,7 @@ def test_a_file_of_a_store_is_read_from_any_offset_and_as_a_stream(object_store:
         assert source.read() == CONTENT
 
 
-def test_the_endpoint_may_stand_in_the_path(
-    object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_endpoint_may_stand_in_the_path(object_store, monkeypatch):
     object_store.put("bytes", {"a.bin": b"abc"})
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     path = f"s3://bytes/a.bin?endpoint_override={object_store.address}&scheme=http&region=eu-west-1"
@@ -55,8 +41,6 @@ def test_the_endpoint_may_stand_in_the_path(
 
 
 class _Counted:
-    """A file in memory that remembers what it was asked for."""
-
     def __init__(self, content: bytes) -> None:
         self._file = pa.BufferReader(content)
         self.size = self._file.size
@@ -95,17 +79,6 @@ def test_a_large_read_is_one_request_and_blocks_are_bounded() -> None:
     assert storage._block.cache_info().currsize * 256 * KIB == storage.ALL_BLOCKS_BYTES
 
 
-def test_what_is_held_comes_in_few_requests_and_is_then_at_hand() -> None:
-    remote, requests = _remote(bytes(range(256)) * (8 * MIB // 256))
-
-    remote.hold([(0, 1000), (2000, 1000), (4 * MIB, 1000)])
-    for offset in (0, 2000, 4 * MIB):
-        remote.seek(offset)
-        assert remote.read(4) == bytes([offset % 256 + step for step in range(4)])
-
-    assert sorted(requests) == [(0, 3000), (4 * MIB, 1000)]
-
-
 @pytest.mark.parametrize(
     ("environment", "found"),
     [
@@ -128,21 +101,6 @@ def test_a_file_that_became_shorter(object_store: ObjectStore) -> None:
             read_at(source, 10, 500_000)
 
 
-def test_the_store_is_stopped_while_a_file_is_read(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
-    store = ObjectStore()
-    for name, value in store.environment.items():
-        monkeypatch.setenv(name, value)
-    store.put("stops", {"a.bin": bytes(2 * MIB)})
-
-    with open_input("s3://stops/a.bin") as source:
-        assert len(source.read(1000)) == 1000
-        store.stop()
-        with pytest.raises(
-            DataError, match=r"s3://stops/a.bin: the store cannot be reached; check the endpoint"
-        ):
-            source.read(MIB)
-
-
 def test_a_store_that_never_answers(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
     monkeypatch.setattr(storage, "TIMEOUT_SECONDS", 1.0)
     with silent_server() as (url, num_connections):
@@ -160,21 +118,10 @@ def test_a_store_that_never_answers(monkeypatch: pytest.MonkeyPatch, impatient: 
     ],
     ids=["keys that may not read", "a busy store is asked again"],
 )
-def test_a_store_that_refuses(
-    monkeypatch: pytest.MonkeyPatch, impatient: None, status: int, num_requests: int, problem: str
-) -> None:
+def test_a_store_that_refuses(monkeypatch, impatient, status, num_requests, problem):
     with refusing_server(status) as (url, handler):
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         with pytest.raises(DataError, match=f"s3://refused/a.csv: {problem}"):
             list_files("s3://refused/a.csv")
 
     assert handler.num_requests == num_requests
-
-
-def test_no_store_at_the_address(monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
-    with nobody_there() as url:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        with pytest.raises(
-            DataError, match=r"s3://bucket/a.csv: the store cannot be reached; check the endpoint"
-        ):
-            list_files("s3://bucket/a.csv")

@@ -28,7 +28,6 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def _outcome(path: Path) -> pa.Table | str:
-    """The rows, or what is said instead."""
     try:
         return read(path, SCHEMA)
     except DataError as error:
@@ -87,9 +86,7 @@ def test_the_record_and_what_is_wrong_are_named(tmp_path: Path, at: int, problem
 def test_a_file_that_is_all_damaged_says_so(tmp_path: Path):
     path = write_records(tmp_path / "a.tfrecord", b"no example")
 
-    with pytest.raises(
-        DataError, match=r"a\.tfrecord: is not a tf.train.Example; .*; no other record was found"
-    ):
+    with pytest.raises(DataError, match=r"a\.tfrecord: is not a tf.train.Example; .*; no other record was"):
         read(path)
 
 

@@ -1,6 +1,5 @@
-"""Second opinions: any bytes are what protobuf's own library reads, or an error; and files of TensorFlow."""
+"""Second opinions: any bytes are what protobuf's own library reads, or an error."""
 
-import importlib.util
 import os
 import struct
 import subprocess
@@ -96,9 +95,7 @@ CHANGES = st.lists(
 
 @settings(max_examples=200)
 @given(ROWS, CHANGES)
-def test_any_bytes(
-    tmp_path_factory: pytest.TempPathFactory, row: dict[str, Any], changes: list[tuple[int, int, str]]
-):
+def test_any_bytes(tmp_path_factory, row, changes):
     data = bytearray(serialized(row))
     for position, byte, change in changes:
         at = position % (len(data) + 1)
@@ -136,44 +133,3 @@ def test_no_kernel_reads_or_writes_outside_of_its_arrays(tmp_path: Path):
     )
 
     assert done.returncode == 0, done.stdout
-
-
-TYPES = {"one": "int64", "many": "int64", "number": "float32", "numbers": "float32"}
-TYPES |= {"text": "string", "texts": "string"}
-SINGLE = ("one", "number", "text")
-ROWS: list[dict[str, list[Any]]] = [
-    {"one": [1], "many": [1, -1, 2**62], "number": [0.5], "numbers": [1.5, -2.5], "texts": ["b", "ö" * 200]},
-    {"one": [-(2**63)], "many": [], "number": [3.0], "numbers": [], "text": [""], "texts": []},
-    {"one": [2**63 - 1], "many": [300] * 200, "number": [-0.0], "text": ["x" * 1000], "texts": ["", ""]},
-    {},
-]
-# Not in this process: TensorFlow brings threads, and a registry of messages.
-WRITE = f"""
-import sys, tensorflow as tf
-lists = {{
-    "int64": lambda values: tf.train.Feature(int64_list=tf.train.Int64List(value=values)),
-    "float32": lambda values: tf.train.Feature(float_list=tf.train.FloatList(value=values)),
-    "string": lambda values: tf.train.Feature(bytes_list=tf.train.BytesList(value=[v.encode() for v in values])),
-}}
-for path in sys.argv[1:]:
-    with tf.io.TFRecordWriter(path, "GZIP" if path.endswith(".gz") else "") as writer:
-        for row in {ROWS!r}:
-            features = {{name: lists[{TYPES!r}[name]](values) for name, values in row.items()}}
-            writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString())
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not importlib.util.find_spec("tensorflow"), reason="install the extra `tf`")
-def test_files_of_tensorflow_open_here(tmp_path: Path):
-    paths = [tmp_path / "a.tfrecord", tmp_path / "a.tfrecord.gz"]
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    subprocess.run([sys.executable, "-c", WRITE, *map(str, paths)], check=True, env=environment)
-    lists = {name: [row.get(name, []) for row in ROWS] for name in TYPES}
-    for name in SINGLE:
-        lists[name] = [values[0] if values else None for values in lists[name]]
-    schema = {name: kind if name in SINGLE else [kind] for name, kind in TYPES.items()}
-
-    for path in paths:
-        assert read(path, schema).to_pydict() == lists
-        assert read(path, columns=list(TYPES)).to_pydict() == lists

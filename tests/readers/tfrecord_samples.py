@@ -12,9 +12,9 @@ from penstock.readers.files import list_files
 from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
-from penstock.readers.stream import ROW_COLUMN
 from penstock.readers.tfrecord import scan_tfrecord_with
 from penstock.runtime.budget import Share
+from tests.readers.samples import table_from
 
 BYTES, FLOATS, INT64S = 1, 2, 3
 
@@ -30,7 +30,6 @@ def crc32c(data: bytes) -> int:
 
 
 def masked(data: bytes) -> bytes:
-    """The checksum as it stands in the files."""
     crc = crc32c(data)
     return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 
@@ -81,12 +80,10 @@ def entry(key: str, feature: bytes) -> bytes:
 
 
 def example(*entries: bytes) -> bytes:
-    """The data of a record."""
     return sized(1, b"".join(sized(1, content) for content in entries))
 
 
 def int64(key: str, *values: int) -> bytes:
-    """The usual entry of numbers."""
     return entry(key, sized(INT64S, packed_int64s(*values) if values else b""))
 
 
@@ -102,7 +99,5 @@ def scan_of(path: Path | str, schema: Mapping[str, Any] | None = None, **wanted:
 
 
 def read(path: Path | str, schema: Mapping[str, Any] | None = None, **wanted: Any) -> pa.Table:
-    """All rows, without their origin."""
     found = scan_of(path, schema, **wanted)
-    stream = BlockStream(found, Share("reading", max(MIB, found.ample_bytes)))
-    return pa.Table.from_batches(stream, stream.schema).drop_columns(ROW_COLUMN)
+    return table_from(BlockStream(found, Share("reading", max(MIB, found.ample_bytes))))

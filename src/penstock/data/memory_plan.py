@@ -12,10 +12,10 @@ from typing import Any, Self
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.data.window import window_bytes
+from penstock.readers.files import is_uri
 from penstock.readers.scan import ScannedFiles
 from penstock.readers.storage import ALL_BLOCKS_BYTES
 from penstock.readers.stream import ROW_FIELD
-from penstock.readers.uris import is_uri
 from penstock.runtime.budget import MemoryBudget, Share
 
 PREFETCH_CAP_BYTES = 64 * MIB

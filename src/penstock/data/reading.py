@@ -24,7 +24,7 @@ from penstock.data.sources import (
     name_of_files,
     path_text,
 )
-from penstock.readers.memory_arrays import MEMORY
+from penstock.readers.numpy_files import MEMORY
 from penstock.readers.sections import ReadingSection
 
 

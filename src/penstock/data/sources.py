@@ -15,8 +15,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.data.arguments import kind_of, mapping_argument, own_words
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.memory_arrays import MEMORY, scan_arrays
-from penstock.readers.numpy_files import FilePart, ScannedArrays
+from penstock.readers.numpy_files import MEMORY, FilePart, ScannedArrays, scan_arrays
 from penstock.readers.order import Blocks
 from penstock.readers.recognition import recognise
 from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles, dataset_type_of, scan_files

@@ -18,11 +18,10 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.prep.merge.staging import check_free, staging_folder, store_there
 from penstock.prep.sections import HeadFiles, Preprocessing, StoreTarget
 from penstock.readers import TABLE_SCHEME
-from penstock.readers.files import DataFile, list_files
+from penstock.readers.files import DataFile, Uri, is_uri, list_files
 from penstock.readers.scan import ends_checksum
 from penstock.readers.store_files import list_folder, object_version
 from penstock.readers.store_manifest import MANIFEST_NAME, InputRecord
-from penstock.readers.uris import Uri, is_uri
 from penstock.runtime.checksums import file_checksum
 
 INPUT_PATH = "preprocessing.input_path"

@@ -15,8 +15,7 @@ from penstock.config.registry import Registry
 if TYPE_CHECKING:
     from penstock.readers.scan import ScanFormat
 
-TABLE_SCHEME = "odps://"
-"""Tables have no suffix; what their paths begin with tells as much."""
+TABLE_SCHEME = "odps://"  # tables have no suffix; what their paths begin with tells as much
 
 
 class Format(NamedTuple):
@@ -35,7 +34,6 @@ FORMATS = {
     "TFRecordDataset": Format("penstock.readers.tfrecord:scan_tfrecord", (".tfrecord", ".tfrecords")),
     "OdpsDataset": Format("penstock.readers.odps:scan_odps", (TABLE_SCHEME,)),
 }
-"""The formats, by `data_config.dataset_type`."""
 
 READERS: "Registry[ScanFormat]" = Registry("dataset type", {name: row.path for name, row in FORMATS.items()})
 """How files of each format are scanned; a scan opens them."""

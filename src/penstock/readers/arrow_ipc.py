@@ -23,7 +23,7 @@ import pyarrow.ipc as pa_ipc
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import as_type, join_schemas, project, with_items, with_types
-from penstock.readers.files import DataFile
+from penstock.readers.files import DataFile, is_uri
 from penstock.readers.order import Blocks
 from penstock.readers.reading import RollingLease
 from penstock.readers.scan import (
@@ -37,19 +37,16 @@ from penstock.readers.scan import (
 from penstock.readers.sections import ReadingSection
 from penstock.readers.storage import open_input, read_at
 from penstock.readers.stream import ROW_ID_BYTES
-from penstock.readers.uris import is_uri
 from penstock.runtime.budget import Share
 
 _FILE_MAGIC, _STREAM_MAGIC, _FEATHER_1_MAGIC = b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"
 _FILE_START_BYTES = 8
-_PREFIX_BYTES = 8
-"""Before each message: a marker, and the size of its metadata."""
+_PREFIX_BYTES = 8  # before each message: a marker, and the size of its metadata
 _PART_BYTES, _MIN_PART_BYTES = 8 * MIB, 64 * KIB
 """What rows that are given out together take, where the share allows it, and where it does not."""
 _CAST_FACTOR = 4
 """A column that is given out as another type takes up to so many times its size besides: int8 becomes int32."""
-_SLACK_BYTES = 16 * KIB
-"""Rows of small record batches differ more from those that were sampled."""
+_SLACK_BYTES = 16 * KIB  # rows of small record batches differ more from those that were sampled
 _SAMPLED_FILES = 8
 
 
@@ -228,28 +225,21 @@ class IpcBatch:
     """A record batch that has rows: a block."""
 
     file_index: int
-    index: int
-    """In the file."""
+    index: int  # in the file
     first_row: int
     num_rows: int
     body_bytes: int
     is_whole: bool
-    """Whether it can only be decoded whole."""
-    decoded_bytes: int
-    """About what it takes in memory; of one that is not decoded whole at most."""
-    dictionary_bytes: int
-    """Of the requested columns."""
+    decoded_bytes: int  # about what it takes in memory; of one that is not decoded whole at most
+    dictionary_bytes: int  # of the requested columns
 
 
 @dataclass(frozen=True)
 class ScannedIpc(ScannedFiles):
-    """What the headers of all messages and a few record batches show."""
-
     files: tuple[DataFile, ...]
     fingerprints: tuple[Fingerprint, ...]
     columns: pa.Schema
-    messages: tuple[list[Message], ...]
-    """Of each file."""
+    messages: tuple[list[Message], ...]  # of each file
     batches: tuple[IpcBatch, ...]
     mean_row_bytes: int
     max_row_bytes: int
@@ -300,7 +290,6 @@ class ScannedIpc(ScannedFiles):
 
 
 def scan_ipc(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
-    """Read the headers of all messages, and a record batch of a few files."""
     columns, schema, first_path = request.columns, None, files[0].path
     messages: list[list[Message]] = []
     marks: list[Fingerprint] = []
@@ -343,12 +332,9 @@ def scan_ipc(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest)
 
 
 class _Probe(NamedTuple):
-    """What record batches of a file show."""
-
     is_whole: bool = False
     dictionary_bytes: int = 0
-    row_bytes: float = 0.0
-    """Where all columns were looked at."""
+    row_bytes: float = 0.0  # where all columns were looked at
     cast_factor: int = 1
 
 
@@ -382,8 +368,6 @@ def _num_bytes(array: Any, given_type: Any) -> int:
 
 
 class IpcDecoder(BlockDecoder):
-    """The open file, and the bytes of the rows in work and of those before."""
-
     def __init__(self, scanned: ScannedIpc, share: Share) -> None:
         self._scanned = scanned
         self._share = share
@@ -416,7 +400,6 @@ class IpcDecoder(BlockDecoder):
     def _whole(
         self, opened: OpenIpc, batch: IpcBatch, first_row: int, end_row: int
     ) -> Iterator[pa.RecordBatch]:
-        """Views of a record batch that is decoded whole."""
         schema = self._scanned.columns
         retained_bytes = batch.dictionary_bytes + batch.decoded_bytes
         packed_bytes = min(batch.body_bytes, self._scanned.packed_bytes)

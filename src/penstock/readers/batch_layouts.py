@@ -12,32 +12,28 @@ r"""The two layouts of batch files: headers with the offsets of arrays, and thei
 "num_bytes": 1786000, "compression": "none", "crc32": 3421846044}, ...]}`
 """
 
+import functools
 import io
 import json
 import math
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
-from penstock.readers.npy_members import (
-    MAX_HEADER_BYTES,
-    check_readable,
-    member_offset,
-    npy_header,
-    read_npy_header,
-    reading_archive,
-)
 from penstock.readers.store_manifest import BatchRecord, DamagedFile
 from penstock.readers.store_schema import ArrayNames, ArraySpec, DType, StoreSchema
 from penstock.runtime.checksums import array_checksum, checksum_of_rest, chunks
@@ -45,34 +41,34 @@ from penstock.runtime.checksums import array_checksum, checksum_of_rest, chunks
 COMPRESSIONS = ("none", "zlib", "zstd", "lz4")
 NATIVE_MAGIC = b"\x93PNSTOCK"
 ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
-ALIGNMENT_BYTES = 64
-"""Arrays begin at multiples of it: a cache line, and what vector instructions like."""
+ALIGNMENT_BYTES = 64  # arrays begin at multiples of it: a cache line, and what vector instructions like
 
 _ZIP_METHODS = {zipfile.ZIP_STORED: "none", zipfile.ZIP_DEFLATED: "zlib"}
 _VERSION = 1
 _PREFIX = struct.Struct("<8sIII")
-_FIRST_READ_BYTES = 8192
-"""Enough for the header of some 60 arrays, so that one read is all."""
+_FIRST_READ_BYTES = 8192  # enough for the header of some 60 arrays, so that one read is all
 _MAX_TEXT_BYTES = 1 << 28
 _USUAL_NPY_HEADER_BYTES = 256
 _PIECE_BYTES = 256 * KIB
+MAX_HEADER_BYTES = 16 * KIB  # more than NumPy allows a header to have
+_LENGTHS = {(1, 0): struct.Struct("<H"), (2, 0): struct.Struct("<I")}
+_READ_HEADER = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+"""In front of each member: a magic word, and at the end the lengths of a name and of extra fields."""
+_IS_ENCRYPTED = 0x1
 
 Values = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class StoredArray:
-    """One array of a file: what it is, and where its bytes lie."""
-
     name: str
     dtype: DType
     shape: tuple[int, ...]
     offset: int
-    num_bytes: int
-    """In the file, compressed or not."""
+    num_bytes: int  # in the file, compressed or not
     compression: str
-    checksum: int | None
-    """CRC-32 of the values; None for pickled objects."""
+    checksum: int | None  # CRC-32 of the values; None for pickled objects
     is_column_major: bool = False
     """NumPy's Fortran order: the values of a sample lie apart. Native files have none."""
 
@@ -227,10 +223,11 @@ def write_npz(stream: BinaryIO, arrays: Mapping[str, Values], compression: str, 
 
 
 def read_npz_header(path: Path, stream: BinaryIO, file_bytes: int) -> BatchHeader:
-    """The arrays of an open archive; values are not read."""
     with reading_archive(str(path)), zipfile.ZipFile(stream) as archive:
-        members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-        arrays = [_member_array(path, stream, archive, info) for info in members]
+        members = npz_members(
+            str(path), archive, lambda size, offset: os.pread(stream.fileno(), size, offset)
+        )
+        arrays = [_member_array(*member) for member in members]
     if not arrays:
         raise DataError(f"{path}: has no arrays in it; .npz files hold .npy members")
     if not any(array.dtype.hasobject for array in arrays):
@@ -238,24 +235,8 @@ def read_npz_header(path: Path, stream: BinaryIO, file_bytes: int) -> BatchHeade
     return BatchHeader(path, "npz", file_bytes, {array.name: array for array in arrays})
 
 
-def _member_array(
-    path: Path, stream: BinaryIO, archive: zipfile.ZipFile, info: zipfile.ZipInfo
-) -> StoredArray:
-    name = info.filename.removesuffix(".npy")
-    label = f"{path}: array '{name}'"
-    check_readable(info, label)
-    if info.compress_type not in _ZIP_METHODS:
-        raise DataError(f"{label} is compressed in a way that NumPy does not write; write it with np.savez")
-    start = member_offset(lambda num_bytes, offset: os.pread(stream.fileno(), num_bytes, offset), info)
+def _member_array(info: zipfile.ZipInfo, label: str, start: int, content: bytes) -> StoredArray:
     is_stored = info.compress_type == zipfile.ZIP_STORED
-    if is_stored:
-        content = os.pread(stream.fileno(), min(info.file_size, _USUAL_NPY_HEADER_BYTES), start)
-        if content[6:7] != b"\x01" or int.from_bytes(content[8:10], "little") + 10 > len(content):
-            # Few headers are longer than usual.
-            content = os.pread(stream.fileno(), min(info.file_size, MAX_HEADER_BYTES), start)
-    else:
-        with reading_archive(label), archive.open(info) as member:
-            content = member.read(min(info.file_size, MAX_HEADER_BYTES))
     beginning = io.BytesIO(content)
     header = read_npy_header(beginning, label)
     header_bytes = beginning.tell()
@@ -268,7 +249,7 @@ def _member_array(
     # The archive has the checksum of header and values together.
     crc = checksum_of_rest(info.CRC, zlib.crc32(content[:header_bytes]), array_bytes)
     return StoredArray(
-        name=name,
+        name=info.filename.removesuffix(".npy"),
         dtype=header.dtype,
         shape=header.shape,
         offset=start + header_bytes if is_stored else start,
@@ -318,3 +299,85 @@ def _inflated(stored: memoryview, array_bytes: int, window: int, max_before: int
     if not unpacker.eof:
         raise ValueError("it is cut short")
     return values[end - array_bytes : end]
+
+
+# Headers of `.npy` arrays, and where the members of an `.npz` archive lie.
+
+
+class NpyHeader(NamedTuple):
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    is_column_major: bool
+    """NumPy's Fortran order, where that makes a difference: the values of a row lie apart."""
+
+
+def read_npy_header(stream: IO[bytes], label: str) -> NpyHeader:
+    """The header that a stream begins with; the values come next. Messages begin with `label`."""
+    try:
+        version = npy_format.read_magic(stream)
+        if version not in _READ_HEADER:
+            raise DataError(
+                f"{label}: is a NumPy array of named fields; write each field as an array of its own"
+            )
+        length = _LENGTHS[version].unpack(stream.read(_LENGTHS[version].size))[0]
+        return _parsed(version, length, stream.read(length))
+    # All that NumPy raises for a header that is no Python dict any more.
+    except (ValueError, struct.error, TypeError, SyntaxError, tokenize.TokenError, RecursionError) as error:
+        reason = (str(error).splitlines() or ["no reason is known"])[0]
+        raise DataError(f"{label}: is not a NumPy array, or is cut short: {reason}") from error
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(version: tuple[int, int], num_bytes: int, text: bytes) -> NpyHeader:
+    # Many files have the same headers, and NumPy takes long to parse them.
+    stream = io.BytesIO(_LENGTHS[version].pack(num_bytes) + text)
+    shape, is_column_major, dtype = _READ_HEADER[version](stream)
+    if any(length < 0 for length in shape):
+        raise ValueError(f"its shape is {shape}")
+    return NpyHeader(dtype, shape, is_column_major and len(shape) > 1)
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    stream = io.BytesIO()
+    fields = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    npy_format.write_array_header_1_0(stream, fields)
+    return stream.getvalue()
+
+
+def npz_members(
+    path: str, archive: zipfile.ZipFile, read_at: Callable[[int, int], bytes]
+) -> Iterator[tuple[zipfile.ZipInfo, str, int, bytes]]:
+    """Each array: its member, its label, the offset of its first byte, and its first bytes, with all of the header."""
+    for info in archive.infolist():
+        if not info.filename.endswith(".npy"):
+            continue
+        label = f"{path}: array '{info.filename.removesuffix('.npy')}'"
+        if info.flag_bits & _IS_ENCRYPTED:
+            raise DataError(f"{label} is encrypted; write it without a password")
+        magic, *lengths = _LOCAL_HEADER.unpack(read_at(_LOCAL_HEADER.size, info.header_offset))
+        if magic != b"PK\x03\x04":
+            raise zipfile.BadZipFile(f"no member where {info.filename!r} should be")
+        start = int(info.header_offset + _LOCAL_HEADER.size + sum(lengths))
+        if info.compress_type == zipfile.ZIP_STORED:
+            content = read_at(min(info.file_size, _USUAL_NPY_HEADER_BYTES), start)
+            if content[6:7] != b"\x01" or int.from_bytes(content[8:10], "little") + 10 > len(content):
+                # Few headers are longer than usual.
+                content = read_at(min(info.file_size, MAX_HEADER_BYTES), start)
+        elif info.compress_type == zipfile.ZIP_DEFLATED:
+            with reading_archive(label), archive.open(info) as member:
+                content = member.read(min(info.file_size, MAX_HEADER_BYTES))
+        else:
+            raise DataError(
+                f"{label} is compressed in a way that NumPy does not write; write it with np.savez"
+            )
+        yield info, label, start, content
+
+
+@contextmanager
+def reading_archive(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError) as error:
+        raise DamagedFile(
+            f"{path}: is not a whole .npz file (a zip archive): {error}", "was it cut short? write it again"
+        ) from error

@@ -30,7 +30,6 @@ _IS_LIST = (pt.is_list, pt.is_large_list, pt.is_fixed_size_list, pt.is_list_view
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether values are lists, however Arrow lays them out."""
     return any(check(kind) for check in _IS_LIST)
 
 
@@ -56,10 +55,7 @@ def project(schema: pa.Schema, columns: Sequence[str] | None, file: str) -> pa.S
 
 
 def join_schemas(first: pa.Schema | None, first_file: str, other: pa.Schema, other_file: str) -> pa.Schema:
-    """The columns of both: all files of a data set must agree on the types that are read.
-
-    Except that string and large_string are one type in two widths: the wider one holds both.
-    """
+    """The columns of both files, whose types must agree; string and large_string do, and give the wider one."""
     if first is None or first.equals(other):
         return other
 
@@ -105,7 +101,6 @@ def plain_type(kind: Any) -> Any:
 
 
 def is_usable(kind: Any) -> bool:
-    """Whether features can be made from values of this type."""
     if pt.is_map(kind):
         return is_usable(kind.key_type) and is_usable(kind.item_type)
     is_nested = pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)
@@ -143,10 +138,7 @@ def as_type(array: Any, given_type: Any) -> Any:
 
 
 def with_items(array: Any, given_type: Any, convert: Callable[[Any, Any], Any]) -> Any:
-    """The rows of a list or map array with their items converted, and offsets counted from its own first item.
-
-    Offsets of a damaged file point anywhere.
-    """
+    """The rows of a list or map array with their items converted; offsets of a damaged file point anywhere."""
     is_map = pt.is_map(array.type)
     offsets = array.offsets.to_numpy()
     first, count = int(offsets[0]), int(offsets[-1]) - int(offsets[0])

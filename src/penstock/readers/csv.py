@@ -27,12 +27,9 @@ from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
 
 _MAX_HEADER_BYTES = MIB
-_COPIES_OF_TEXT = 4
-"""The text, its cells in the parser, and strings as columns, which grow by doubling."""
-_CELL_BYTES = 4
-"""Of each cell in the parser."""
-_VALUE_BYTES = 9
-"""Of each value in a column: a number or an offset, and whether it is null."""
+_COPIES_OF_TEXT = 4  # the text, its cells in the parser, and strings as columns, which grow by doubling
+_CELL_BYTES = 4  # of each cell in the parser
+_VALUE_BYTES = 9  # of each value in a column: a number or an offset, and whether it is null
 _NUMBER_BYTES = 8
 _LONG_INTEGER = r"^\s*[+-]?\d{16,}\s*$"
 """Integers that a float64 would round: ids beyond int64 stay strings."""
@@ -45,18 +42,13 @@ _BAD_WIDTH = re.compile(r"Expected (?P<expected>\d+) columns, got (?P<found>\d+)
 
 
 class CsvForm(NamedTuple):
-    """How one CSV file is laid out."""
-
     path: str
-    names: tuple[str, ...]
-    """All columns, in the order of the file."""
-    data_start: int
-    """The byte at which the first row begins."""
+    names: tuple[str, ...]  # all columns, in the order of the file
+    data_start: int  # the byte at which the first row begins
     delimiter: str
 
 
 def scan_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
-    """Read headers, count records, and find the types that are not declared from samples."""
     if not reading.delimiter.isascii():
         raise ConfigError.at("data_config.delimiter", f"is '{reading.delimiter}'; use an ASCII character")
     framing = CsvRecords(reading.delimiter)
@@ -83,7 +75,6 @@ def parse_costs(forms: Sequence[CsvForm], num_columns: int) -> tuple[int, int]:
 
 
 def _read_form(file: DataFile, reading: ReadingSection, framing: CsvRecords) -> CsvForm:
-    """How a file is laid out, from its header or from the declared columns."""
     with closing(TextFile(file)) as source:
         text = source.read(0, _MAX_HEADER_BYTES)
     mark_bytes = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
@@ -113,11 +104,7 @@ def _read_form(file: DataFile, reading: ReadingSection, framing: CsvRecords) -> 
 
 
 def _decode(text: bytes | memoryview, form: CsvForm, types: Mapping[str, Any], **parse: Any) -> pa.Table:
-    """Columns of at least one record, None: of the type that their values have.
-
-    ArrowInvalid says which record cannot be read. One block for Arrow as well: it counts rows from its start, and a
-    line end in quotes cannot tear.
-    """
+    """Some columns, None: of the type that their values have. One block, since Arrow counts rows from its start."""
     known = {name: value_type for name, value_type in types.items() if value_type is not None}
     return pyarrow.csv.read_csv(
         pa.BufferReader(pa.py_buffer(text)),  # type: ignore[arg-type]

@@ -9,23 +9,21 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from urllib.parse import unquote
+from typing import Self
+from urllib.parse import parse_qsl, unquote
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint, nearest_name
 from penstock.config.registry import Registry
 from penstock.readers import FORMATS, TABLE_SCHEME
-from penstock.readers.uris import Uri, is_uri, path_name
 
 TYPE_OF_SUFFIX = {suffix: name for name, row in FORMATS.items() for suffix in row.suffixes}
 """The dataset type that a file's suffix stands for; in a directory, these are the data files."""
-HDF5_SUFFIXES = (".h5", ".hdf5")
-"""Of files that a merge may write, and that no reader reads."""
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-"""Suffixes that stand after the format's own."""
+HDF5_SUFFIXES = (".h5", ".hdf5")  # of files that a merge may write, and that no reader reads
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}  # suffixes that stand after the format's own
 LISTERS: "Registry[Callable[[Uri], list[DataFile]]]" = Registry(
     "scheme",
     {
@@ -44,18 +42,74 @@ _SPLIT_FILE = re.compile(rf"{_HEADS_FOLDER.pattern}\.np[yz]")
 _SHARD = re.compile(r"(\.tfrecords?)-\d+-of-\d+")
 """How TensorFlow names the parts of a set: clicks.tfrecord-00000-of-00004."""
 _SHOWN = 10
+SEPARATOR = "://"
+
+
+def is_uri(path: str) -> bool:
+    return SEPARATOR in path
+
+
+def path_name(path: str) -> str:
+    """The last part of a path, without the options of a URI.
+
+    >>> path_name("s3://bucket/day=1/clicks.csv?region=eu-west-1")
+    'clicks.csv'
+    """
+    return os.path.basename(path.partition("?")[0] if is_uri(path) else path)
+
+
+@dataclass(frozen=True, slots=True)
+class Uri:
+    """The parts of `s3://bucket/key?region=eu-west-1`; `key` has no slash in front.
+
+    Names in a store are taken as they stand: nothing in them is decoded, and `?` begins the options of a connection.
+    """
+
+    scheme: str
+    authority: str
+    key: str
+    query: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        scheme, _, rest = text.partition(SEPARATOR)
+        path, _, query = rest.partition("?")
+        authority, _, key = path.partition("/")
+        uri = cls(scheme.lower(), authority, key, query)
+        if uri.scheme == "s3" and not authority:
+            raise DataError(f"{uri}: names no bucket; write s3://bucket/path")
+        if uri.scheme == "s3" and "@" in authority:
+            raise DataError(
+                f"s3://{authority.rpartition('@')[2]}: has keys in its path, which would stand in logs; set "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead"
+            )
+        return uri
+
+    @property
+    def root(self) -> str:
+        """The file system: all of the URI but the key."""
+        return str(replace(self, key=""))
+
+    @property
+    def options(self) -> dict[str, str]:
+        return dict(parse_qsl(self.query, keep_blank_values=True))
+
+    def at(self, key: str) -> Self:
+        """Another key of the same file system."""
+        return replace(self, key=key)
+
+    def __str__(self) -> str:
+        query = f"?{self.query}" if self.query else ""
+        return f"{self.scheme}{SEPARATOR}{self.authority}/{self.key}{query}"
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file of a data set, as it was found."""
-
     path: str
     size_bytes: int
 
     @property
     def name(self) -> str:
-        """Without its folder and the options of a URI."""
         return path_name(self.path)
 
     @property
@@ -107,7 +161,6 @@ def list_files(path_spec: str) -> list[DataFile]:
 
 
 def _expand(part: str) -> Iterator[str]:
-    """The local files that a path means."""
     path = os.path.expanduser(part)
     if os.path.isdir(path):
         yield from _files_in(path)
@@ -152,7 +205,6 @@ def _data_file(path: str) -> DataFile:
 
 
 def _missing(path: str) -> DataError:
-    """A missing path, explained at the first part of it that does not exist."""
     missing = Path(path)
     while not missing.parent.exists():
         missing = missing.parent
@@ -176,7 +228,6 @@ def _content(folder: str) -> str:
 
 
 def describe_content(folder: str, names: Sequence[str]) -> str:
-    """What is in a directory, as a part of a message."""
     if not names:
         return f"{folder} is empty"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

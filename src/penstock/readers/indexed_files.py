@@ -25,10 +25,8 @@ from penstock.readers.stream import row_ids
 from penstock.runtime.budget import Share
 from penstock.runtime.world import max_decode_threads
 
-_COPIES = 2
-"""Pieces that exist at once: one is parsed while views of the one before may still be in use."""
-_MARGIN = 2
-"""How much shorter than on average the records of a piece may be before it is cut again."""
+_COPIES = 2  # pieces that exist at once: one is parsed while views of the one before may still be in use
+_MARGIN = 2  # how much shorter than on average the records of a piece may be before it is cut again
 _MAX_OPEN_FILES = 16
 _MIN_PIECE_BYTES = 4 * KIB
 RECORD_SETTINGS = ("data_config.input_fields", "data_config.delimiter")
@@ -46,8 +44,6 @@ Counts = TypeVar("Counts", int, Int64Array)
 
 
 def declared_types(reading: ReadingSection) -> dict[str, Any]:
-    """The columns that a run file declares the types of."""
-
     def arrow_type(field_type: FieldType) -> Any:
         kind, _, rest = field_type.value.partition("_")
         if kind == "ARRAY":
@@ -85,16 +81,12 @@ def join_types(first: Any, second: Any) -> Any:
 
 @dataclass(frozen=True)
 class ScannedRecords(ScannedFiles):
-    """The chunks of the files, and how their records are read."""
-
     files: tuple[DataFile, ...]
     indexes: tuple[RecordIndex, ...]
     framing: Framing
-    schema: pa.Schema
-    sampled_row_bytes: int
-    """Of a row in memory, from samples all over the files."""
-    text_row_bytes: int
-    """Of a row as it stands in the files: the largest mean of a sampled part."""
+    columns: pa.Schema
+    sampled_row_bytes: int  # of a row in memory, from samples all over the files
+    text_row_bytes: int  # of a row as it stands in the files: the largest mean of a sampled part
     costs: tuple[int, int]
     """What parsing takes at most, text and columns together: for each byte of text, and for each record."""
     quarantine: Quarantine | None
@@ -134,10 +126,6 @@ class ScannedRecords(ScannedFiles):
     def fingerprints(self) -> tuple[Fingerprint, ...]:  # type: ignore[override]
         pairs = zip(self.files, self.indexes, strict=True)
         return tuple(fingerprint(file, int(index.num_records.sum()), index.checksum) for file, index in pairs)
-
-    @property
-    def columns(self) -> pa.Schema:  # type: ignore[override]
-        return self.schema
 
     @property
     def row_bytes(self) -> int:
@@ -200,8 +188,6 @@ class ScannedRecords(ScannedFiles):
 
 
 class RecordDecoder(BlockDecoder):
-    """Open files, and the bytes of the piece of text in work and of the one before."""
-
     def __init__(self, scanned: ScannedRecords, share: Share) -> None:
         self._scanned = scanned
         self._share = share

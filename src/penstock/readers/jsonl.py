@@ -27,8 +27,7 @@ from penstock.readers.sections import ReadingSection
 _START_BYTES = 4 * KIB
 _COPIES_OF_TEXT, _COPIES_OF_LISTS = 3, 8
 """Bytes that a byte of text takes at most; a value of a list may be two characters."""
-_VALUE_BYTES = 16
-"""Of each value: as Arrow's parser holds it, and in a column."""
+_VALUE_BYTES = 16  # of each value: as Arrow's parser holds it, and in a column
 _NUMBER_AS_STRING_BYTES = 24
 _SAMPLED_VALUE_BYTES = 8
 """Of a number, or of the offset of a string or a list with what it needs besides."""
@@ -39,7 +38,6 @@ _ADVICE = "correct it, or declare another type in data_config.input_fields"
 
 
 def scan_json(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
-    """Count lines, and find keys and the types that are not declared from samples."""
     framing = Lines()
     indexes = index_text(files, map(_data_start, files), framing, wanted.index_dir)
     sample = _sample_lines(text for _, text in sample_texts(files, indexes, framing))
@@ -69,7 +67,6 @@ def scan_json(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRe
 
 
 def _data_start(file: DataFile) -> int:
-    """Where the first line begins."""
     with closing(TextFile(file)) as source:
         text = source.read(0, _START_BYTES)
     start = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
@@ -81,7 +78,6 @@ def _data_start(file: DataFile) -> int:
 
 
 def _value_type(value: object) -> Any:
-    """The narrowest type that holds a value."""
     match value:
         case None:
             return pa.null()
@@ -100,10 +96,7 @@ def _value_type(value: object) -> Any:
 
 
 def _given_type(found: Any, is_string: bool) -> Any:
-    """The type as which values of a found type are given out.
-
-    What has no value at all is a string, as are integers beyond int64, which no number would hold exactly.
-    """
+    """What has no value at all is a string, as are integers beyond int64, which no number would hold exactly."""
     if pa.types.is_list(found):
         return pa.list_(_given_type(found.value_type, is_string))
     if pa.types.is_null(found) or found == pa.uint64() or (is_string and found in _FIXED):
@@ -122,12 +115,9 @@ def _read_type(given: Any, found: Any) -> Any:
 
 
 class _Sample(NamedTuple):
-    """What the sampled lines of the files say."""
-
     types: dict[str, Any]
     """The narrowest type that holds every sampled value, by key, in the order in which keys were met."""
-    content_bytes: dict[str, int]
-    """Of strings and lists, by key."""
+    content_bytes: dict[str, int]  # of strings and lists, by key
     num_rows: int
     text_row_bytes: int
 
@@ -166,10 +156,8 @@ class ScannedJson(ScannedRecords):
     """A bad value is an error, or it is null and its line goes to the quarantine."""
 
     read_columns: pa.Schema
-    """The columns as Arrow reads them."""
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
-        """All lines at once, or one by one where Arrow cannot read them."""
         rows = self._read(text)
         if rows is not None and rows.num_rows == num_records:
             return rows
@@ -204,7 +192,6 @@ class ScannedJson(ScannedRecords):
 
 
 def _as_given(column: Any, given_type: Any) -> Any:
-    """A column as it was read, as the type it is given out as."""
     if column.type == given_type:
         return column
     if not pa.types.is_map(given_type):

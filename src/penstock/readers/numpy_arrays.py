@@ -19,14 +19,8 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
+from penstock.readers.batch_layouts import MAX_HEADER_BYTES, npz_members, read_npy_header, reading_archive
 from penstock.readers.files import DataFile
-from penstock.readers.npy_members import (
-    MAX_HEADER_BYTES,
-    check_readable,
-    member_offset,
-    read_npy_header,
-    reading_archive,
-)
 from penstock.readers.storage import open_input, read_at
 
 Values = NDArray[Any]
@@ -44,30 +38,22 @@ _TYPE_OF_CODE: dict[str, Any] = {
 _OFFSET_BYTES = 4
 _LENGTH_BYTES = 8
 _FOREIGN_ORDER = ">" if sys.byteorder == "little" else "<"
-STREAM_BYTES = 64 * KIB
-"""What an open stream of a compressed member holds beside the rows it gives."""
-_MIN_ARCHIVE_BYTES = 22
-"""An archive without a member."""
-_STREAM_COPIES = 3
-"""A stream joins what it unpacks from pieces."""
+STREAM_BYTES = 64 * KIB  # what an open stream of a compressed member holds beside the rows it gives
+_MIN_ARCHIVE_BYTES = 22  # an archive without a member
+_STREAM_COPIES = 3  # a stream joins what it unpacks from pieces
 _SKIP_BYTES = 16 * KIB
 _MAX_OPEN_FILES = 128
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """An array in a file: all that reading some of its rows takes."""
-
     path: str
-    title: str
-    """What it is called in messages."""
+    title: str  # what it is called in messages
     dtype: DType
     shape: tuple[int, ...]
     is_column_major: bool
-    offset: int
-    """Of the first value: in the file, or in the compressed member."""
-    member: str | None = None
-    """The compressed member of an archive that has it."""
+    offset: int  # of the first value: in the file, or in the compressed member
+    member: str | None = None  # the compressed member of an archive that has it
 
     @property
     def num_rows(self) -> int:
@@ -75,7 +61,6 @@ class StoredArray:
 
     @property
     def row_bytes(self) -> int:
-        """Of a row in the file."""
         return row_items(self.shape) * self.dtype.itemsize
 
     @property
@@ -86,7 +71,6 @@ class StoredArray:
 
 
 def read_arrays(file: DataFile) -> dict[str, StoredArray]:
-    """The arrays of a file by their names: from headers alone."""
     with open_input(file.path) as source:
         if file.suffix != ".npz":
             header = io.BytesIO(read_at(source, MAX_HEADER_BYTES, 0))
@@ -97,19 +81,12 @@ def read_arrays(file: DataFile) -> dict[str, StoredArray]:
             if file.size_bytes < _MIN_ARCHIVE_BYTES:
                 raise zipfile.BadZipFile("File is not a zip file")
             archive = zipfile.ZipFile(cast(Any, source))  # a NativeFile has all that zipfile asks of one
-            for info in archive.infolist():
-                if not info.filename.endswith(".npy"):
-                    continue
+            members = npz_members(file.path, archive, functools.partial(read_at, source))
+            for info, label, start, content in members:
+                is_stored = info.compress_type == zipfile.ZIP_STORED
+                position = (start, info.file_size) if is_stored else (0, info.file_size, info.filename)
                 name = info.filename.removesuffix(".npy")
-                label = f"{file.path}: array '{name}'"
-                check_readable(info, label)
-                if info.compress_type != zipfile.ZIP_STORED:
-                    with archive.open(info) as stream:
-                        arrays[name] = _array_at(stream, file.path, label, 0, info.file_size, info.filename)
-                else:
-                    start = member_offset(functools.partial(read_at, source), info)
-                    header = io.BytesIO(read_at(source, min(info.file_size, MAX_HEADER_BYTES), start))
-                    arrays[name] = _array_at(header, file.path, label, start, info.file_size)
+                arrays[name] = _array_at(io.BytesIO(content), file.path, label, *position)
     if not arrays:
         raise DataError(f"{file.path}: has no arrays in it; .npz files hold .npy members")
     return arrays
@@ -138,7 +115,6 @@ class ArrayFiles:
         self._streams: dict[tuple[str, str], tuple[IO[bytes], int]] = {}
 
     def rows(self, array: StoredArray, first_row: int, end_row: int) -> Values:
-        """Rows of an array, in its own dtype."""
         num_rows, inner = end_row - first_row, array.shape[1:]
         if not array.is_column_major:
             return self._values(array, first_row * row_items(array.shape), (num_rows, *inner))
@@ -155,7 +131,6 @@ class ArrayFiles:
             self._files.popitem()[1].close()
 
     def _values(self, array: StoredArray, first: int, shape: tuple[int, ...]) -> Values:
-        """Values that lie together, from one of them on."""
         width = array.dtype.itemsize
         if not width:
             return np.zeros(shape, array.dtype)
@@ -216,7 +191,6 @@ def arrow_type(dtype: DType, shape: tuple[int, ...], file: str, column: str) -> 
 
 
 def row_items(shape: tuple[int, ...]) -> int:
-    """Values in one row."""
     return int(np.prod(shape[1:], dtype=np.int64))
 
 
@@ -237,10 +211,7 @@ def making_row_bytes(dtype: DType, shape: tuple[int, ...]) -> int:
 
 
 def to_arrow(values: Values, file: str, column: str, first_row: int) -> "pa.Array[Any]":
-    """The rows of an array; inner axes are laid out one behind the other, the last one fastest.
-
-    `first_row` is the number of the first one in the file, for messages.
-    """
+    """The rows of an array, inner axes one behind the other; `first_row` is what messages call the first of them."""
     flat = values.reshape(-1)
     num_items = row_items(values.shape)
     if values.dtype.kind in _STRING_KINDS:

@@ -1,11 +1,12 @@
-"""NumPy files: `.npy`, `.npz` and folders of them.
+"""NumPy arrays as a data set: `.npy` and `.npz` files, folders of them, and arrays in memory.
 
 A column is an array; its first axis are the rows. Arrays that belong together have equal lengths and make one part of
 the data set: the members of an `.npz`, the `.npy` files of a folder, a split of a store that `penstock merge` wrote, or
-arrays in memory (`memory_arrays.py`).
+arrays in memory.
 """
 
 import json
+import mmap
 import os
 import zlib
 from abc import ABC, abstractmethod
@@ -13,21 +14,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
-from penstock.readers.columns import join_schemas, project
-from penstock.readers.files import COMPRESSIONS, MANIFEST_NAME, DataFile, split_file
+from penstock.readers.columns import join_schemas, project, with_types
+from penstock.readers.files import COMPRESSIONS, MANIFEST_NAME, DataFile, is_uri, split_file
 from penstock.readers.numpy_arrays import (
     STREAM_BYTES,
     ArrayFiles,
     StoredArray,
+    Values,
     arrow_type,
     check_lengths,
     given_row_bytes,
+    making_row_bytes,
     read_arrays,
     to_arrow,
 )
@@ -44,7 +48,6 @@ from penstock.readers.scan import (
 from penstock.readers.sections import ReadingSection
 from penstock.readers.storage import open_input
 from penstock.readers.stream import ROW_ID_BYTES
-from penstock.readers.uris import is_uri
 from penstock.runtime.budget import Share
 
 _BLOCK_BYTES = 8 * MIB
@@ -52,26 +55,24 @@ _BLOCK_BYTES = 8 * MIB
 _MIN_BATCH_BYTES = 64 * KIB
 """With batches smaller than that, opening and calling would take longer than reading."""
 _SAMPLED_ROWS, _SAMPLED_BYTES = 256, MIB
+Held: TypeAlias = "Values | pa.Array[Any] | pa.ChunkedArray[Any]"
+MEMORY = "arrays in memory"  # what data in memory is called where files have their path
+_END_BYTES = 64 * KIB
+_EVERYTHING = ReadRequest()
 
 
 class ArrayPart(ABC):
     """Columns that belong together, row by row."""
 
-    file: DataFile
-    """What the part is called: its file, or the folder of several."""
+    file: DataFile  # what the part is called: its file, or the folder of several
     fingerprint: Fingerprint
     num_rows: int
-    row_bytes: int
-    """As it is given out, at most."""
-    retained_row_bytes: int
-    """Leased for a row while it is in use."""
-    reading_row_bytes: int
-    """Leased for a row while it is read and converted."""
-    stream_bytes: int = 0
-    """What open streams hold, whatever the number of rows; 0: there are none."""
+    row_bytes: int  # as it is given out, at most
+    retained_row_bytes: int  # leased for a row while it is in use
+    reading_row_bytes: int  # leased for a row while it is read and converted
+    stream_bytes: int = 0  # what open streams hold, whatever the number of rows; 0: there are none
     reading: str
-    advice: str
-    """What takes too much for a row, and what to do about it."""
+    advice: str  # what takes too much for a row, and what to do about it
 
     @abstractmethod
     def read(
@@ -93,8 +94,6 @@ class ArrayPart(ABC):
 
 @dataclass(frozen=True)
 class ScannedArrays(ScannedFiles):
-    """What the headers of the arrays say."""
-
     files: tuple[DataFile, ...]
     fingerprints: tuple[Fingerprint, ...]
     columns: pa.Schema
@@ -143,8 +142,6 @@ class ScannedArrays(ScannedFiles):
 
 
 class ArrayDecoder(BlockDecoder):
-    """Open files, and the bytes of the batch in work and of the one before."""
-
     def __init__(self, scanned: ScannedArrays, share: Share) -> None:
         self._scanned = scanned
         self._lease = RollingLease(share)
@@ -180,8 +177,6 @@ class ArrayDecoder(BlockDecoder):
 
 
 class FilePart(ArrayPart):
-    """The arrays of a group of files."""
-
     reading, advice = "reading", "read fewer columns"
 
     def __init__(self, name: str, group: Sequence[DataFile], arrays: Mapping[str, StoredArray]) -> None:
@@ -218,11 +213,7 @@ class FilePart(ArrayPart):
 
 
 class _Stores:
-    """The manifests of stores: which split a file belongs to, and what its arrays are called as columns.
-
-    In a store, labels and masks of a head have the same name in their files, and every name of a file ends in its
-    split. Columns are called as in its batch files, whatever the split: `labels_{head}`, `masks_{head}`.
-    """
+    """The manifests of stores: which split a file belongs to, and the name of the column that an array is."""
 
     def __init__(self) -> None:
         self._listed: dict[str, list[Mapping[str, Any]]] = {}
@@ -248,16 +239,12 @@ class _Stores:
         return [array for array in self._listed[folder] if array["file"] == name]
 
     def columns(self, file: DataFile) -> dict[str, StoredArray]:
-        """The arrays of a file by the names of their columns."""
         stem = os.path.splitext(file.name)[0]
         names = {array["member"] or stem: array["name"] for array in self.arrays_in(file)}
         return {names.get(name, name): array for name, array in read_arrays(file).items()}
 
     def groups(self, files: Sequence[DataFile]) -> dict[str, list[DataFile]]:
-        """The files of each part by its name.
-
-        The `.npy` files of one folder, and `.npz` files beside them; else an `.npz` alone; in a store a split.
-        """
+        """Each part: a split of a store, the `.npy` files of a folder with `.npz` beside them, or an `.npz` alone."""
         parts: list[tuple[str, str | None]] = []
         for file in files:
             found, arrays = split_file(file.path), self.arrays_in(file)
@@ -320,3 +307,97 @@ def _type_of(array: StoredArray, column: str) -> Any:
             column=column,
         )
     return found
+
+
+# Arrays in memory: the same blocks, shards and positions as files have.
+
+
+class HeldColumn:
+    """An array that somebody else holds, given out by row ranges: as views where the layout allows it."""
+
+    def __init__(self, name: str, values: Held) -> None:
+        self._name = name
+        self._values = values
+        self.map: mmap.mmap | None = None
+        if isinstance(values, np.ndarray):
+            self.type = arrow_type(values.dtype, values.shape, MEMORY, name)
+            self.row_bytes = given_row_bytes(values.dtype, values.shape)
+            self.map = _map_of(values)
+            making_bytes = making_row_bytes(values.dtype, values.shape)
+            copied_bytes = making_bytes or (0 if values.flags.c_contiguous else self.row_bytes)
+            self.leased_row_bytes = copied_bytes + (self.row_bytes if self.map is not None else 0)
+            """What giving out a row takes beyond what is held already: copies, and pages of a map that are touched."""
+        elif isinstance(values, pa.Array | pa.ChunkedArray):
+            self.type = project(pa.schema([(name, values.type)]), [name], MEMORY).field(0).type
+            self.row_bytes = -(-values.nbytes // max(1, len(values)))
+            self.leased_row_bytes = 0 if values.type == self.type else 2 * self.row_bytes
+        else:
+            kind = type(values).__name__
+            raise DataError.at(f"is a {kind}; give a NumPy or an Arrow array", file=MEMORY, column=name)
+        self.num_rows = len(values)
+
+    def rows(self, first_row: int, end_row: int) -> "pa.Array[Any] | pa.ChunkedArray[Any]":
+        """Some rows. `type` may be another one that they can be cast to."""
+        if isinstance(self._values, np.ndarray):
+            return to_arrow(self._values[first_row:end_row], MEMORY, self._name, first_row)
+        return self._values.slice(first_row, end_row - first_row)
+
+
+def _map_of(values: Values) -> mmap.mmap | None:
+    """The map of a file that an array shows; changes in a private copy would be lost, so that is none."""
+    shown: Any = values
+    while isinstance(shown, np.ndarray):
+        if isinstance(shown, np.memmap) and isinstance(shown.base, mmap.mmap):
+            return None if shown.mode == "c" else shown.base
+        shown = shown.base
+    return None
+
+
+def scan_arrays(arrays: Mapping[str, Held], request: ReadRequest = _EVERYTHING) -> ScannedFiles:
+    """NumPy or Arrow arrays of equal lengths, by the names of their columns; they are not copied.
+
+    >>> import numpy as np
+    >>> scan_arrays({"x": np.zeros((5, 2), np.float32), "y": np.arange(5)}).num_rows
+    5
+    """
+    if not arrays:
+        raise DataError(f"{MEMORY}: there are none; give at least one array")
+    names = project(pa.schema([(name, pa.string()) for name in arrays]), request.columns, MEMORY).names
+    held = {name: HeldColumn(name, arrays[name]) for name in names}
+    schema = pa.schema([(name, column.type) for name, column in held.items()])
+    return ScannedArrays.of(schema, [HeldPart(held, schema)])
+
+
+class HeldPart(ArrayPart):
+    """Arrays that are held by whoever gave them: only copies are leased."""
+
+    reading, advice = "giving out", "give arrays that need no conversion"
+
+    def __init__(self, held: Mapping[str, HeldColumn], schema: pa.Schema) -> None:
+        self._held = held
+        self.num_rows = check_lengths({f"column '{name}'": column.num_rows for name, column in held.items()})
+        self.row_bytes = max(1, sum(column.row_bytes for column in held.values()))
+        self.retained_row_bytes = self.reading_row_bytes = sum(c.leased_row_bytes for c in held.values())
+        self.file = DataFile(MEMORY, self.row_bytes * self.num_rows)
+        # Names, types and lengths, and a checksum of the first and the last rows.
+        end_rows = min(self.num_rows, 1 + _END_BYTES // self.row_bytes)
+        checksum = zlib.crc32(repr([(name, str(column.type)) for name, column in held.items()]).encode())
+        for first_row in (0, self.num_rows - end_rows):
+            for batch in self.read(ArrayFiles(), schema, first_row, first_row + end_rows):
+                checksum = zlib.crc32(batch.serialize(), checksum)
+        self.fingerprint = fingerprint(self.file, self.num_rows, checksum)
+
+    def read(self, files: ArrayFiles, schema: pa.Schema, first: int, end: int) -> Iterator[pa.RecordBatch]:
+        self.close()
+        table = pa.table({name: column.rows(first, end) for name, column in self._held.items()})
+        for batch in table.to_batches():
+            yield with_types(batch, schema)
+
+    def sample(self, schema: pa.Schema) -> tuple[int, int]:
+        return self.row_bytes, 1
+
+    def close(self) -> None:
+        """Pages of a map count as memory of the process until they are given back; views stay valid."""
+        for column in self._held.values():
+            if column.map is not None:
+                column.map.madvise(mmap.MADV_DONTNEED)

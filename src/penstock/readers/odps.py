@@ -23,26 +23,22 @@ from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.nearest import nearest_name
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import as_type, join_schemas, project
-from penstock.readers.files import DataFile, describe_content
+from penstock.readers.files import DataFile, Uri, describe_content
 from penstock.readers.order import Blocks
 from penstock.readers.reading import RollingLease
 from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles, fingerprint
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_FIELD
-from penstock.readers.uris import Uri
 from penstock.runtime.budget import Share
 
 T = TypeVar("T")
 
 BLOCK_ROWS = 65_536
-MAX_FAILURES = 5
-"""In a row, without a single batch between them."""
-FIRST_PAUSE_SECONDS = 0.5
-"""Before the first retry; each next pause is twice as long."""
+MAX_FAILURES = 5  # in a row, without a single batch between them
+FIRST_PAUSE_SECONDS = 0.5  # before the first retry; each next pause is twice as long
 _SAMPLED_ROWS, _SAMPLED_TABLES = 512, 3
 _MIN_REQUEST_BYTES = 64 * KIB
-_MAX_REQUEST_BYTES = 16 * MIB
-"""Larger requests are no faster."""
+_MAX_REQUEST_BYTES = 16 * MIB  # larger requests are no faster
 _COPIES = 3
 """Of the rows that come at once: as received, as they are given out, and the ones before, still in use."""
 _SLACK = 2
@@ -96,7 +92,6 @@ class TablePath:
 
     @property
     def spec(self) -> str | None:
-        """The partition as the service writes it."""
         return self.partition.replace("/", ",") or None
 
     @property
@@ -137,12 +132,8 @@ def _client() -> Any:
         from odps import ODPS
     except ImportError as error:
         raise DataError("odps:// paths need pyodps; install penstock[odps]") from error
-    return _connected(ODPS, *access_from_environment())
-
-
-@lru_cache(maxsize=8)
-def _connected(client_class: Any, access_id: str, access_key: str, endpoint: str) -> Any:
-    return client_class(access_id, access_key, endpoint=endpoint)
+    access_id, access_key, endpoint = access_from_environment()
+    return ODPS(access_id, access_key, endpoint=endpoint)
 
 
 @lru_cache(maxsize=1)
@@ -160,7 +151,6 @@ def _call(function: Callable[..., T], *arguments: Any) -> T:
 
 
 def _client_errors() -> tuple[type[Exception], ...]:
-    """What the client raises when a connection breaks or the service refuses."""
     from odps.errors import ODPSError
     from odps.tunnel.pb.errors import DecodeError
     from requests.packages.urllib3.exceptions import HTTPError  # type: ignore[import-not-found] # an alias
@@ -177,7 +167,6 @@ def _reason(error: BaseException) -> str:
 
 @contextmanager
 def _explained(path: TablePath) -> Iterator[None]:
-    """Turns what the client raises into one line that says what to do."""
     try:
         yield
     except _client_errors() as error:
@@ -185,16 +174,12 @@ def _explained(path: TablePath) -> Iterator[None]:
 
 
 def list_tables(uri: Uri) -> list[DataFile]:
-    """The tables or partitions that a path means."""
     # A partition without rows has no bytes either, which is no reason to take it for a broken file.
     return [DataFile(str(path), max(1, _describe(path)[0])) for path in TablePath.parse(uri)]
 
 
 def _describe(path: TablePath) -> tuple[int, int, pa.Schema]:
-    """The bytes of a table or partition, a checksum of when it was changed last, and its schema.
-
-    The columns that partitions are named by come last: they have the same value in every row.
-    """
+    """Its bytes, a checksum of when it was changed last, and its schema; columns that name partitions come last."""
     client = _client()
     with _explained(path):
         from odps.errors import NoSuchObject
@@ -246,15 +231,7 @@ class TableRows:
     def batches(self, first_row: int, num_rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows from `first_row` on as the wanted columns, in batches as the service cuts them."""
         keys = self._path.keys
-        for batch in self._stored(first_row, num_rows, [name for name in schema.names if name not in keys]):
-            arrays: list[Any] = []
-            for field in schema:
-                is_key = field.name in keys
-                column: Any = pa.repeat(keys[field.name], len(batch)) if is_key else batch.column(field.name)
-                arrays.append(as_type(column, field.type))
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    def _stored(self, first_row: int, num_rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        columns = [name for name in schema.names if name not in keys]
         done = failures = 0
         while done < num_rows:
             try:
@@ -262,9 +239,14 @@ class TableRows:
                 with closing(_call(self._opened(self.num_rows).open_arrow_reader, *request)) as reader:
                     while (batch := _call(reader.read_next_batch)) is not None:
                         if batch.num_rows:
+                            arrays: list[Any] = [
+                                pa.repeat(keys[name], len(batch)) if name in keys else batch.column(name)
+                                for name in schema.names
+                            ]
+                            arrays = [as_type(*pair) for pair in zip(arrays, schema.types, strict=True)]
                             failures = 0
                             done += batch.num_rows
-                            yield batch
+                            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
                 if done < num_rows:
                     raise EOFError(
                         f"the service ended the rows from {first_row} on after {done} of {num_rows}"
@@ -299,17 +281,13 @@ class TableRows:
 # ScannedFiles and decoder.
 
 
-def scan_odps(
-    reading: ReadingSection,  # noqa: ARG001 - every format is scanned alike
-    files: Sequence[DataFile],
-    wanted: ReadRequest,
-) -> ScannedFiles:
+def scan_odps(_: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     """Ask for types, numbers of rows and the moments of the last change. Tables say their own types."""
     schema: pa.Schema | None = None
     tables, fingerprints = [], []
     for file in files:
         (path,) = TablePath.parse(Uri.parse(file.path))
-        _, checksum, stored = _describe(path)
+        checksum, stored = _describe(path)[1:]
         columns = project(stored, wanted.columns, str(path))
         schema = join_schemas(schema, files[0].path, columns, file.path)
         tables.append((path, TableRows(path).num_rows))
@@ -321,12 +299,9 @@ def scan_odps(
 
 @dataclass(frozen=True)
 class ScannedOdps(ScannedFiles):
-    """What the service says of the tables."""
-
     files: tuple[DataFile, ...]
     fingerprints: tuple[Fingerprint, ...]
-    tables: tuple[tuple[TablePath, int], ...]
-    """With how many rows each has."""
+    tables: tuple[tuple[TablePath, int], ...]  # with how many rows each has
     columns: pa.Schema
 
     @cached_property
@@ -350,7 +325,6 @@ class ScannedOdps(ScannedFiles):
 
     @property
     def min_bytes(self) -> int:
-        """Few rows in a request."""
         return _COPIES * max(_SLACK * self.row_bytes, _MIN_REQUEST_BYTES)
 
     @property
@@ -367,8 +341,6 @@ class ScannedOdps(ScannedFiles):
 
 
 class OdpsDecoder(BlockDecoder):
-    """Blocks, in requests of as many rows as the share holds."""
-
     def __init__(self, scanned: ScannedOdps, share: Share) -> None:
         self._scanned = scanned
         self._row_bytes = scanned.row_bytes

@@ -29,7 +29,6 @@ class Blocks:
 
     file_index: Int64Array
     first_row: Int64Array
-    """The row of the file at which a block begins."""
     num_rows: Int64Array
 
     @classmethod
@@ -73,10 +72,7 @@ class Shard:
 
 
 def derive_generator(purpose: str, seed: int, *position: int) -> np.random.Generator:
-    """A generator for one purpose at one position, such as ("blocks", seed, epoch).
-
-    Equal arguments give equal numbers, whatever was drawn before; different purposes are independent.
-    """
+    """Equal arguments, such as ("blocks", seed, epoch), give equal numbers; purposes are independent."""
     return np.random.default_rng([zlib.crc32(purpose.encode()), seed % 2**64, *position])
 
 
@@ -85,7 +81,6 @@ class ConsumedRows:
     """Rows that an epoch has given out already, whoever read them."""
 
     finished: BoolArray
-    """For each block whether all of its rows are consumed."""
     partly: Mapping[int, BoolArray] = field(default_factory=dict)
     """For each block that is consumed in part: which of its rows are."""
     num_rows: int = 0
@@ -182,7 +177,6 @@ class EpochOrder:
         self._ends = np.cumsum(left[self._order])
         self._first, self._end = shard.bounds(int(self._ends[-1]) if len(blocks) else 0)
         self.num_rows = self._end - self._first
-        """Of this shard."""
 
     def pieces(self, row: int = 0, end_row: int | None = None) -> Iterator[Piece]:
         """What to read, from a row of the shard on, up to another."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import join_schemas, project, with_types
-from penstock.readers.files import DataFile
+from penstock.readers.files import DataFile, is_uri
 from penstock.readers.order import Blocks
 from penstock.readers.parquet_files import (
     OpenParquet,
@@ -34,19 +34,15 @@ from penstock.readers.reading import RollingLease
 from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles, fingerprint
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_ID_BYTES
-from penstock.readers.uris import is_uri
 from penstock.runtime.budget import Share
 
 _MAX_WHOLE_BYTES = 64 * MIB
 """Larger row groups are decoded no faster whole than in parts (measured), and hold more."""
 _MAX_PART_BYTES, _MAX_PART_ROWS, _PART_SHARE = 16 * MIB, 65_536, 16
 """Rows that are decoded together take this part of the share..."""
-_PARTS = 3
-"""...and so many times that exists at once: being made, being cut, handed out."""
-_GROUP_BYTES = 16 * MIB
-"""Pages of columns that are open at once where a row group is decoded whole."""
-_SHRINK = 8
-"""Rows that take more than expected are decoded again in batches so many times smaller."""
+_PARTS = 3  # ...and so many times that exists at once: being made, being cut, handed out
+_GROUP_BYTES = 16 * MIB  # pages of columns that are open at once where a row group is decoded whole
+_SHRINK = 8  # rows that take more than expected are decoded again in batches so many times smaller
 _MAX_FETCHED_BYTES = 64 * MIB
 """A row group of an object store is fetched at once, as stored, up to this size."""
 _MAX_OPEN_FILES = 16
@@ -54,18 +50,13 @@ _MAX_OPEN_FILES = 16
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What decoding a row group takes."""
-
     num_rows: int
     decoded_bytes: int
-    max_row_bytes: float
-    """Over about a thousand consecutive rows; not the largest single row."""
-    page_bytes: int
-    """Pages and dictionaries of all columns at once."""
+    max_row_bytes: float  # over about a thousand consecutive rows; not the largest single row
+    page_bytes: int  # pages and dictionaries of all columns at once
     group_bytes: int
     """The same for those columns that are decoded together where the row group is decoded whole."""
-    held_bytes: int
-    """What is fetched of an object store at once."""
+    held_bytes: int  # what is fetched of an object store at once
 
     def parts(self, limit_bytes: int) -> tuple[int, int, int]:
         """Rows at a time where the share is so large, their bytes, and what is needed in all."""
@@ -81,8 +72,6 @@ class Needs:
 
 @dataclass(frozen=True)
 class ScannedParquet(ScannedFiles):
-    """What the footers of the files show, and a few rows."""
-
     files: tuple[DataFile, ...]
     fingerprints: tuple[Fingerprint, ...]
     columns: pa.Schema
@@ -102,7 +91,6 @@ class ScannedParquet(ScannedFiles):
 
     @cached_property
     def needs(self) -> tuple[Needs, ...]:
-        """Of each row group."""
         has_strings = any(group.strings for group in self.groups)
         string_bytes = self.sample.string_bytes if has_strings else {}
         needs = []
@@ -158,10 +146,7 @@ class ScannedParquet(ScannedFiles):
 
 
 def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
-    """Read all footers, and check that every file has the columns and the types of the first.
-
-    A file without rows has nothing to disagree with: writers often know no types for it.
-    """
+    """Read all footers. A file without rows has no types to disagree with: writers often know none for it."""
     schema: pa.Schema | None = None
     columns, first_path = request.columns, files[0].path
     groups: list[RowGroup] = []
@@ -200,10 +185,7 @@ def _split(needs: Sequence[Needs], limit_bytes: int) -> tuple[bool, int, int]:
 
 
 class ParquetDecoder(BlockDecoder):
-    """Open files, and the bytes of the row group in work and of the one before.
-
-    What a row group needs and what the one before it retains fit the share together, in any order.
-    """
+    """What a row group needs and what the one before it retains fit the share together, in any order."""
 
     def __init__(self, scanned: ScannedParquet, share: Share) -> None:
         self._scanned = scanned

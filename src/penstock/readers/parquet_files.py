@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.files import DataFile
-from penstock.readers.storage import StoreFile, hold, open_input, read_at
-from penstock.readers.uris import is_uri
+from penstock.readers.files import DataFile, is_uri
+from penstock.readers.storage import StoreFile, open_input, read_at
 
-_STREAM_BYTES = 64 * KIB
-"""Read at once from the file, per column."""
+_STREAM_BYTES = 64 * KIB  # read at once from the file, per column
 _USUAL_PAGE_BYTES = MIB + 32 * KIB
 """What writers make a page or a dictionary by default, and a little more."""
 _WIDTH_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
@@ -68,11 +66,12 @@ class OpenParquet(pq.ParquetFile):
             min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
             for chunk in chunks
         ]
-        hold(self.source, zip(starts, (chunk.total_compressed_size for chunk in chunks), strict=True))
+        remote = self.source.remote
+        remote.hold(zip(starts, (chunk.total_compressed_size for chunk in chunks), strict=True))
         try:
             yield
         finally:
-            hold(self.source, [])
+            remote.hold([])
 
 
 @contextmanager
@@ -117,12 +116,9 @@ class RowGroup:
     first_row: int
     num_rows: int
     stored_bytes: int
-    number_bytes: int
-    """In memory, of everything but the characters of strings."""
-    page_bytes: int
-    """What pages and dictionaries of numbers take while all columns are decoded at once."""
-    max_page_bytes: int
-    """The same of the largest column."""
+    number_bytes: int  # in memory, of everything but the characters of strings
+    page_bytes: int  # what pages and dictionaries of numbers take while all columns are decoded at once
+    max_page_bytes: int  # the same of the largest column
     strings: tuple[StringChunk, ...]
 
 
@@ -137,7 +133,6 @@ def _leaves(metadata: pq.FileMetaData, columns: Sequence[str]) -> Iterator[tuple
 
 
 def read_row_groups(metadata: pq.FileMetaData, file_index: int, columns: Sequence[str]) -> Iterator[RowGroup]:
-    """All row groups of a file that have rows."""
     wanted = []
     for leaf, name in _leaves(metadata, columns):
         column = metadata.schema.column(leaf)
@@ -184,18 +179,13 @@ def page_size(uncompressed_bytes: int, has_dictionary: bool, usual_bytes: int = 
 
 
 class Sample(NamedTuple):
-    """What rows take in memory."""
-
     row_bytes: float
     string_bytes: dict[str, tuple[float, float]]
     """For each column with strings their characters in a row: the mean, and the most over about a thousand rows."""
 
 
 def take_sample(files: Sequence[DataFile], schema: pa.Schema, groups: Sequence[RowGroup]) -> Sample:
-    """Decode rows of a few row groups from all over the data.
-
-    Strings stay in dictionaries, since they may be larger in memory than in the file.
-    """
+    """Decode a few row groups. Strings stay in dictionaries: they may be larger in memory than in the file."""
     is_remote = any(is_uri(file.path) for file in files)
     num_groups = min(len(groups), _SAMPLED_STORE_GROUPS if is_remote else _SAMPLED_GROUPS)
     all_rows, all_bytes = 0, 0.0

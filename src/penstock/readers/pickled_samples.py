@@ -14,7 +14,7 @@ import resource
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB, format_size
-from penstock.readers.npy_members import read_npy_header, reading_archive
+from penstock.readers.batch_layouts import read_npy_header, reading_archive
 from penstock.readers.samples import inferred_schema, samples_to_arrays
 from penstock.readers.store_schema import FEATURES, LABELS, MASKS, ArrayNames, StoreSchema
 
@@ -74,7 +74,6 @@ def load_pickled(path: Path, schema: StoreSchema | None = None) -> dict[str, NDA
 
 
 def pickled_schema(path: Path, names: ArrayNames | None = None) -> StoreSchema:
-    """The schema of the first sample of an old batch file."""
     return StoreSchema.from_document(_converted(path, names or ArrayNames(), only_schema=True)[0]["schema"])
 
 
@@ -327,7 +326,12 @@ def _samples(path: Path, content: Any) -> Iterable[Any]:
     if isinstance(content, Mapping) and len(content) == 1:
         return _samples(path, next(iter(content.values())))
     if isinstance(content, Mapping) and FEATURES in content:
-        return _side_by_side(path, content)
+        _check_lengths(path, content)
+        # The rows of an array of objects would be arrays of objects.
+        columns = [
+            part.tolist() if getattr(part, "dtype", None) == "O" else part for part in content.values()
+        ]
+        return [dict(zip(content, values, strict=True)) for values in zip(*columns, strict=True)]
     described = f"a {'NumPy array' if isinstance(content, np.ndarray) else type(content).__name__}"
     if isinstance(content, Mapping):
         described = f"a dict of {_shown(', '.join(map(str, list(content)[:5]))) or 'nothing'}"
@@ -335,14 +339,6 @@ def _samples(path: Path, content: Any) -> Iterable[Any]:
         f"{path}: holds no list of samples but {described}; "
         "a sample is a dict with features, labels by head, and masks by head"
     )
-
-
-def _side_by_side(path: Path, parts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    _check_lengths(path, parts)
-    # The rows of an array of objects would be arrays of objects.
-    columns = [part.tolist() if getattr(part, "dtype", None) == "O" else part for part in parts.values()]
-    for values in zip(*columns, strict=True):
-        yield dict(zip(parts, values, strict=True))
 
 
 def _sample(item: Any, names: ArrayNames) -> Any:

@@ -17,10 +17,7 @@ from penstock.readers.stream import locate, row_ids
 
 
 class Quarantine:
-    """A file of JSON lines with one line per bad row. A row is written once, however often it is read.
-
-    Without a path, rows are counted only.
-    """
+    """A line of JSON for each bad row, however often it is read; without a path rows are counted only."""
 
     def __init__(self, path: Path | None, limit: int, file_paths: Sequence[str]) -> None:
         self.path = path
@@ -29,13 +26,9 @@ class Quarantine:
         self._row_ids: set[int] = set()
         self._known = np.empty(0, np.int64)
         self._lock = threading.Lock()
-        if path is not None and path.exists():
-            self._load(path)
-
-    def _load(self, path: Path) -> None:
-        """The rows that an earlier part of the run wrote; a torn last line was not counted then either."""
-        text = path.read_text(encoding="utf-8")
-        if text and not text.endswith("\n"):  # what is written next begins a new line
+        # The rows that an earlier part of the run wrote; a torn last line was not counted then either.
+        text = path.read_text(encoding="utf-8") if path is not None and path.exists() else ""
+        if path is not None and text and not text.endswith("\n"):  # what is written next begins a new line
             with path.open("a", encoding="utf-8") as lines:
                 lines.write("\n")
         file_indexes = {file: index for index, file in enumerate(self._file_paths)}
@@ -78,7 +71,6 @@ class Quarantine:
             )
 
     def bad(self, row_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """For each row whether it is held here."""
         with self._lock:
             if len(self._known) != len(self._row_ids):
                 self._known = np.array(list(self._row_ids), np.int64)

@@ -23,8 +23,7 @@ ONE_SHARD = Shard()
 START_ANEW = "start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
 """What remains for whoever cannot go on from a saved position, as the end of an error."""
 _OTHER_FILES = f"go on with these (train: --new_data), or {START_ANEW}"
-_ENOUGH_WAITING = 2
-"""With so many batches waiting, one core is enough to decode the next."""
+_ENOUGH_WAITING = 2  # with so many batches waiting, one core is enough to decode the next
 
 
 class RollingLease:
@@ -146,7 +145,6 @@ class BlockStream(RecordStream):
 
     @property
     def num_rows(self) -> int:
-        """Rows of this shard in this epoch."""
         return self._epoch.num_rows
 
     def seek(self, position: StreamPosition) -> None:
@@ -160,7 +158,6 @@ class BlockStream(RecordStream):
         self._decoder.close()
 
     def check_order(self, saved: State) -> None:
-        """The files, the seed and the shard must be as they were."""
         present, files = self._scanned.fingerprints, self._scanned.files
         for old, new, file in zip(saved["files"], present, files, strict=False):
             if tuple(old) != new:
@@ -201,17 +198,23 @@ class BlockStream(RecordStream):
         if decoder_bytes := self._scanned.decoder_bytes:
             num_decoders = min(max_decode_threads(), self._share.limit_bytes // decoder_bytes)
         decoded: Iterator[tuple[Piece, Iterable[pa.RecordBatch]]]
+        alone: BlockDecoder | None = None
         if num_decoders > 1:
             self._decoder = parallel = ParallelDecoder(self._scanned, self._share, num_decoders)
             decoded = parallel.decode(pieces)
         else:
-            self._decoder = decoder = self._scanned.decoder(self._share)
-            decoded = ((piece, self._decode(decoder, piece)) for piece in pieces)
+            self._decoder = alone = decoder = self._scanned.decoder(self._share)
+            decoded = (
+                (piece, decoder.batches(piece.block, piece.first_row, piece.end_row)) for piece in pieces
+            )
         with closing(self._decoder), closing(decoded):  # type: ignore[type-var]
             for piece, batches in decoded:
                 file_index = int(blocks.file_index[piece.block])
                 first_row = int(blocks.first_row[piece.block]) + piece.first_row
                 done = 0
+                if alone is not None:
+                    # All cores for decoding would take the one that rows are used on, unless that has to wait for them.
+                    alone.use_threads = self.num_waiting is not None and self.num_waiting() < _ENOUGH_WAITING
                 for rows in batches:
                     batch = with_row_ids(rows, file_index, first_row + done)
                     if piece.mask is not None:
@@ -220,11 +223,6 @@ class BlockStream(RecordStream):
                     self._row += batch.num_rows
                     if batch.num_rows:
                         yield batch
-
-    def _decode(self, decoder: BlockDecoder, piece: Piece) -> Iterator[pa.RecordBatch]:
-        # All cores for decoding would take the one that rows are used on, unless that has to wait for them.
-        decoder.use_threads = self.num_waiting is not None and self.num_waiting() < _ENOUGH_WAITING
-        return decoder.batches(piece.block, piece.first_row, piece.end_row)
 
 
 def _describe(mark: Sequence[object]) -> str:

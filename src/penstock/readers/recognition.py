@@ -32,7 +32,6 @@ _CRC32C, _ALL_BITS, _MASK_DELTA = 0x82F63B78, 0xFFFFFFFF, 0xA282EAD8
 
 
 def size_of(option: str, text: str) -> int:
-    """The bytes that an option of the command line says."""
     try:
         return parse_size(text)
     except ValueError as error:
@@ -40,7 +39,6 @@ def size_of(option: str, text: str) -> int:
 
 
 def files_of(path: str) -> list[DataFile]:
-    """The files that a path of the command line means."""
     if not path.strip():
         raise DataError("no data path is given")
     return list_files(path)
@@ -93,8 +91,7 @@ class Likeness:
     """The format that a file seems to have, for messages about a file that is not of the format that was said."""
 
     dataset_type: str
-    delimiter: str | None = None
-    """Of CSV: what stands between the cells of the first line."""
+    delimiter: str | None = None  # of CSV: what stands between the cells of the first line
     is_gzip: bool = False
 
 

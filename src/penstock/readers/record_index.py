@@ -29,20 +29,16 @@ from penstock.readers.order import Int64Array
 from penstock.readers.scan import ends_checksum, fingerprint
 from penstock.readers.storage import open_input
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-"""Some programs begin UTF-8 text with it."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs begin UTF-8 text with it
 CHUNK_BYTES = MIB
 MAX_RECORD_BYTES = 16 * MIB
-MIN_KEPT_BYTES = 16 * MIB
-"""Of a smaller file the index is not kept: it is made again in no time."""
+MIN_KEPT_BYTES = 16 * MIB  # of a smaller file the index is not kept: it is made again in no time
 _VERSION = 1
 _SAMPLES, _SAMPLE_BYTES = 8, 64 * KIB
-_WHOLE_SAMPLE_BYTES = MIB
-"""Files of up to this many bytes are sampled whole."""
+_WHOLE_SAMPLE_BYTES = MIB  # files of up to this many bytes are sampled whole
 _MAX_SAMPLED_FILES = 32
 _WINDOW_BYTES = 64 * KIB
-Chunks = list[tuple[int, int, int]]
-"""The offset, the bytes and the records of each chunk of a file."""
+Chunks = list[tuple[int, int, int]]  # the offset, the bytes and the records of each chunk of a file
 _QUOTE, _LINE_FEED, _RETURN, _BRACE, _SPACE = b'"\n\r{ '
 
 
@@ -105,8 +101,7 @@ def codec_of(file: DataFile) -> str | None:
 class Framing(ABC):
     """How a format tells one record from the next; all texts begin where a record may begin."""
 
-    name: str
-    """Tells apart what would frame the same text differently."""
+    name: str  # tells apart what would frame the same text differently
 
     @abstractmethod
     def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
@@ -191,7 +186,6 @@ class CsvRecords(Framing):
         return not ends.size or int(ends[-1]) < len(text)
 
     def _line_ends(self, characters: NDArray[np.uint8]) -> Int64Array:
-        """The line ends outside quotes."""
         ends: Int64Array = np.flatnonzero((characters == _LINE_FEED) | (characters == _RETURN))
         quotes: Int64Array = np.flatnonzero(characters == _QUOTE)
         if not quotes.size:
@@ -259,8 +253,7 @@ def cut_records(
 class RecordIndex(NamedTuple):
     """Chunks of one file in its order; none is without records."""
 
-    checksum: int
-    """Of the first and the last bytes of the file."""
+    checksum: int  # of the first and the last bytes of the file
     offsets: Int64Array
     num_bytes: Int64Array
     num_records: Int64Array
@@ -271,7 +264,6 @@ class RecordIndex(NamedTuple):
 
 
 def scan_text(file: DataFile, data_start: int, framing: Framing, chunk_bytes: int = CHUNK_BYTES) -> Chunks:
-    """Go through the text once."""
     sizes = (chunk_bytes, max(chunk_bytes, MAX_RECORD_BYTES))
     with closing(TextFile(file)) as text:
         pieces = cut_records(text, framing, data_start, None, sizes)
@@ -281,10 +273,7 @@ def scan_text(file: DataFile, data_start: int, framing: Framing, chunk_bytes: in
 def index_records(
     file: DataFile, form: str, index_dir: Path | None, scan: Callable[[], Chunks]
 ) -> RecordIndex:
-    """The index of the chunks that `scan` finds, kept in `index_dir`; None keeps nothing.
-
-    `form` tells apart how the same file may be framed.
-    """
+    """What `scan` finds, kept in `index_dir` if there is one; `form` tells how the file is framed."""
     checksum = ends_checksum(file)
     if index_dir is None or file.size_bytes < MIN_KEPT_BYTES:
         return RecordIndex.of(checksum, scan())

@@ -5,23 +5,15 @@ them take many times the memory of the same numbers in arrays: convert early.
 """
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from penstock.config.errors import DataError
-from penstock.readers.number_casts import (
-    REFUSALS,
-    Misfit,
-    Values,
-    fill,
-    limits_of,
-    misfit_reason,
-    packing,
-    rounding_error,
-)
 from penstock.readers.store_schema import (
     FEATURES,
     LABELS,
@@ -38,14 +30,24 @@ Sample = Mapping[str, Any]
 
 _NO_SAMPLE = f"is no sample; give a dict with '{FEATURES}', and '{LABELS}' and '{MASKS}' by head"
 _LABEL_CURE = "; declare another type in preprocessing.schema.labels"
-_MAPPINGS = (dict, Mapping)
-"""Nearly all are dicts, which isinstance finds faster."""
+_MAPPINGS = (dict, Mapping)  # nearly all are dicts, which isinstance finds faster
 _FLOATS = tuple(np.dtype(kind) for kind in (np.float32, np.float64))
 _INTEGERS = tuple(np.dtype(kind) for kind in (np.int16, np.int64, np.uint64))
 """Types of whole labels that nobody declared; the first that holds those of the first sample is taken."""
 _MAX_EXACT = 2.0**24
 """Beyond it, float32 does not hold all whole numbers: labels would become their neighbours."""
 _BLOCK_SAMPLES = 256
+Values = NDArray[Any]
+Pack = Callable[[int, Any], None]
+"""Puts the value of a sample into a row of an array, or raises one of `_REFUSALS` and leaves anything in the row."""
+
+_REFUSALS = (struct.error, OverflowError, TypeError, ValueError)
+"""Raised for a value that does not fit, and for one that may fit but comes in another form."""
+
+_BLOCK_VALUES = 1 << 18
+_LISTS = (list, tuple)  # other iterables may give their keys or letters, or can be read only once
+_CODES = dict(zip(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"], "bhiqBHIQfd", strict=True))
+"""NumPy's types in the terms of `struct`; others, such as bool, have no code that refuses what does not fit."""
 
 
 def samples_to_arrays(
@@ -176,7 +178,7 @@ def label_type(labels: Any) -> DType:
     if values.dtype.kind == "f" and np.isfinite(values).all():
         is_small = values.dtype.itemsize <= _FLOATS[0].itemsize or (np.abs(values) <= _MAX_EXACT).all()
         return _FLOATS[0] if is_small else _FLOATS[1]
-    fitting = (dtype for dtype in _INTEGERS if fill(np.empty(values.shape, dtype), values) is None)
+    fitting = (dtype for dtype in _INTEGERS if _fill(np.empty(values.shape, dtype), values) is None)
     return next(fitting, _INTEGERS[0])
 
 
@@ -194,6 +196,113 @@ def _wrong_heads(values: Any) -> str:
     return f"has type {type(values).__name__}; give a dict from heads to values"
 
 
+# Numbers into arrays of another type, exactly or not at all: integers must come out as they went in; floats may be
+# rounded but must not become infinite. Python's numbers are packed straight into the bytes of an array: NumPy would
+# first make an array of every list, which takes twice the time.
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """The first value that a type cannot hold: its index in the array, and why."""
+
+    index: tuple[int, ...]
+    value: Any
+    reason: str
+
+
+def _fill(target: Values, source: Values) -> Misfit | None:
+    """Copy values into an array of the same shape and maybe another type; returns the first that does not fit."""
+    if np.can_cast(source.dtype, target.dtype, "safe"):
+        target[...] = source
+        return None
+    if source.dtype.kind not in "biuf":
+        kind = "text" if source.dtype.kind in "SU" else f"of type {source.dtype}"
+        kind = "no number" if source.dtype.hasobject else kind
+        return Misfit((0,) * source.ndim, None, f"is {kind}; {target.dtype} takes numbers only")
+    with np.errstate(all="ignore"):
+        target[...] = source
+        if target.dtype.kind != "f":
+            wrong = target != source
+        else:
+            wrong = np.isinf(target)
+            if wrong.any():
+                wrong &= np.isfinite(source)
+    if not wrong.any():
+        return None
+    index = tuple(int(axis) for axis in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+    value = source[index].item()
+    return Misfit(index, value, _misfit_reason(value, target.dtype))
+
+
+def _misfit_reason(value: Any, dtype: np.dtype[Any]) -> str:
+    low, high = _limits_of(dtype)
+    if dtype.kind == "f":
+        return f"{value!r} does not fit {dtype} (at most {high:.6g})"
+    if low <= value <= high:
+        return f"{value!r} is no whole number; {dtype} takes only these"
+    return f"{value!r} does not fit {dtype} ({low} to {high})"
+
+
+def _limits_of(dtype: np.dtype[Any]) -> tuple[float, float]:
+    if dtype.kind == "f":
+        largest = float(np.finfo(dtype).max)
+        return -largest, largest
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
+def _rounding_error(target: Values, source: Values) -> float:
+    """The largest difference between finite values and what became of them, some at a time."""
+    largest = 0.0
+    flat_target, flat_source = target.reshape(-1), source.reshape(-1)
+    for start in range(0, flat_source.size, _BLOCK_VALUES):
+        exact = flat_source[start : start + _BLOCK_VALUES].astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            errors = np.abs(flat_target[start : start + _BLOCK_VALUES] - exact)
+        largest = max(largest, float(np.nanmax(errors, initial=0.0)))
+    return largest
+
+
+def _packing(values: Values) -> Pack | None:
+    """The fast way into an array of numbers, or of rows of numbers; None where its type has none."""
+    dtype = values.dtype
+    code = _CODES.get(dtype.str[1:]) if dtype.isnative else None
+    if code is None:
+        return None
+    buffer = values.data
+    if values.ndim == 1:
+        if dtype.kind in "iu":
+            return buffer.__setitem__
+        number = struct.Struct(f"={code}")  # without "=", floats overflow unseen
+
+        def pack_number(row: int, value: Any) -> None:
+            number.pack_into(buffer, row * number.size, value)
+
+        return pack_number
+    width = values.shape[1]
+    numbers = struct.Struct(f"={width}{code}")
+
+    def pack_row(row: int, value: Any) -> None:
+        if not isinstance(value, _LISTS):
+            raise TypeError("is no list")
+        numbers.pack_into(buffer, row * numbers.size, *value)
+
+    if dtype != np.int8:
+        return pack_row
+    raw = values.reshape(-1).view(np.uint8).data
+
+    def pack_mask(row: int, value: Any) -> None:
+        # Lists of 0 and 1 are most of many samples: bytes() takes 0 to 127 in half the time.
+        content = bytes(value) if isinstance(value, (*_LISTS, bytes)) else b""
+        if len(content) != width or not content.isascii():
+            raise ValueError("has other numbers, or another number of them")
+        raw[row * width : (row + 1) * width] = content
+
+    return pack_mask
+
+
+# Batches.
+
+
 class _Column:
     """One array of a batch, which samples of a key, and maybe a head under it, go to."""
 
@@ -201,10 +310,9 @@ class _Column:
         self.spec, self.key, self.head = spec, key, head
         self.values: Values = np.zeros(spec.shape(batch_size), spec.dtype)
         self.is_float16 = spec.dtype == np.float16
-        self.largest_error = 0.0
-        """Of rounding to float16; other types are not watched."""
+        self.largest_error = 0.0  # of rounding to float16; other types are not watched
         self._row_shape = self.values.shape[1:]
-        self._pack = packing(self.values)
+        self._pack = _packing(self.values)
 
     def put(self, row: int, value: Any) -> Misfit | None:
         """Copy the value of a sample: a number, a list or an array; returns what does not fit."""
@@ -213,7 +321,7 @@ class _Column:
                 try:
                     self._pack(row, value)
                     return None
-                except REFUSALS:
+                except _REFUSALS:
                     pass  # in another form, or wrong: the slow way finds out
             try:
                 found = np.asarray(value)
@@ -236,13 +344,12 @@ class _Column:
         return misfit and Misfit(misfit.index[1:], misfit.value, misfit.reason)
 
     def put_block(self, first_row: int, block: Values) -> Misfit | None:
-        """Copy the values of several samples."""
         if block.shape[1:] != self._row_shape:
             return self._wrong_shape(block[0])
         target = self.values[first_row : first_row + len(block)]
-        misfit = fill(target, block)
+        misfit = _fill(target, block)
         if misfit is None and self.is_float16:
-            self.largest_error = max(self.largest_error, rounding_error(target, block))
+            self.largest_error = max(self.largest_error, _rounding_error(target, block))
         return misfit
 
     def problem(self, label: str, index: tuple[int, ...], misfit: Misfit) -> str:
@@ -262,13 +369,13 @@ class _Column:
 
     def _first_wrong(self, items: list[Any]) -> Misfit:
         """The first value that is no number, or one beyond all types; only a row that has one gets here."""
-        low, high = limits_of(self.spec.dtype)
+        low, high = _limits_of(self.spec.dtype)
         for position, item in enumerate(items):
             index = () if self.spec.width is None else (position,)
             if not isinstance(item, int | float | np.number):
                 return Misfit(index, item, f"{item!r} is no number")
             if not low <= item <= high:
-                return Misfit(index, item, misfit_reason(item, self.spec.dtype))
+                return Misfit(index, item, _misfit_reason(item, self.spec.dtype))
         return Misfit((), None, "has values that are no numbers")
 
 
@@ -300,7 +407,6 @@ class BatchBuilder:
 
     @property
     def largest_errors(self) -> dict[str, float]:
-        """The largest rounding error so far of each array of float16."""
         return {name: column.largest_error for name, column in self._columns.items() if column.is_float16}
 
     def add(self, sample: Sample, *, file: str | None = None, number: int | None = None) -> None:
@@ -379,7 +485,6 @@ class BatchBuilder:
         return {name: column.values[:num_rows] for name, column in self._columns.items()}
 
     def clear(self) -> None:
-        """Forget the samples since the last time."""
         self._num_rows = 0
 
 

@@ -23,23 +23,18 @@ Fingerprint = tuple[str, int, int | None, int]
 """A file's name without its folder (data sets may move), its size in bytes, its rows where they are known, and
 a checksum of the part of its content that is cheap to read."""
 _END_BYTES = 64 * KIB
-_MAY_BE_EMPTY = ("TFRecordDataset",)
-"""Formats of which a file without records has no bytes at all."""
+_MAY_BE_EMPTY = ("TFRecordDataset",)  # formats of which a file without records has no bytes at all
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """What a run wants of its files."""
-
-    columns: Sequence[str] | None = None
-    """The columns, in this order; None: all."""
+    columns: Sequence[str] | None = None  # the columns, in this order; None: all
     text_columns: Sequence[str] = ()
     """Read as strings where the files do not say a type and the run file does not declare one: what is hashed or
     looked up must not be a number in one file set and a string in another ("02134" is not 2134)."""
     index_dir: Path | None = None
     """Where the indexes of files that cannot be entered at a row without one are kept; None: in memory."""
-    quarantine: Quarantine | None = None
-    """Where a row goes that cannot be read; None: it is an error."""
+    quarantine: Quarantine | None = None  # where a row goes that cannot be read; None: it is an error
 
 
 class BlockDecoder(Protocol):
@@ -49,10 +44,7 @@ class BlockDecoder(Protocol):
     """Whether to decode on all cores, where the format can: somebody waits for the next batch."""
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        """Rows of a block, counted from 0 in it: the requested columns, in batches of any size.
-
-        Views of one batch may still be in use while the next is made.
-        """
+        """Rows of a block, counted from 0 in it; views of one batch may be in use while the next is made."""
         ...
 
     def close(self) -> None:
@@ -65,8 +57,7 @@ class ScannedFiles(ABC):
 
     files: tuple[DataFile, ...]
     fingerprints: tuple[Fingerprint, ...]
-    columns: pa.Schema
-    """The requested columns, as batches have them."""
+    columns: pa.Schema  # the requested columns, as batches have them
     decoder_bytes: int = 0
     """The share with which one thread of several decodes; 0: one thread is enough, or more would be too many."""
 
@@ -150,7 +141,6 @@ def fingerprint(file: DataFile, num_rows: int | None, checksum: int) -> Fingerpr
 
 
 def ends_checksum(file: DataFile) -> int:
-    """Of the first and the last bytes."""
     with open_input(file.path) as source:
         checksum = zlib.crc32(read_at(source, _END_BYTES, 0))
         return zlib.crc32(read_at(source, _END_BYTES, max(0, file.size_bytes - _END_BYTES)), checksum)

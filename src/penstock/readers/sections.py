@@ -9,46 +9,19 @@ from penstock.config.nearest import hint
 from penstock.config.section import Ignored, Section
 from penstock.readers import FORMATS
 
+_SCALARS = ("INT32", "INT64", "STRING", "FLOAT", "DOUBLE")
+_CONTAINERS = ("", "ARRAY_", "ARRAY_ARRAY_", "MAP_STRING_", "MAP_INT64_", "MAP_INT32_")
+
 if TYPE_CHECKING:
     DatasetType = str
+    FieldType = StrEnum
 else:
     DatasetType = StrEnum("DatasetType", {name: name for name in (*FORMATS, "OdpsDatasetV1", "KafkaDataset")})
     DatasetType.__doc__ = """The format of the input files."""
-
-
-class FieldType(StrEnum):
-    """The type of an input column."""
-
-    INT32 = "INT32"
-    INT64 = "INT64"
-    STRING = "STRING"
-    FLOAT = "FLOAT"
-    DOUBLE = "DOUBLE"
-    ARRAY_INT32 = "ARRAY_INT32"
-    ARRAY_INT64 = "ARRAY_INT64"
-    ARRAY_STRING = "ARRAY_STRING"
-    ARRAY_FLOAT = "ARRAY_FLOAT"
-    ARRAY_DOUBLE = "ARRAY_DOUBLE"
-    ARRAY_ARRAY_INT32 = "ARRAY_ARRAY_INT32"
-    ARRAY_ARRAY_INT64 = "ARRAY_ARRAY_INT64"
-    ARRAY_ARRAY_STRING = "ARRAY_ARRAY_STRING"
-    ARRAY_ARRAY_FLOAT = "ARRAY_ARRAY_FLOAT"
-    ARRAY_ARRAY_DOUBLE = "ARRAY_ARRAY_DOUBLE"
-    MAP_STRING_INT32 = "MAP_STRING_INT32"
-    MAP_STRING_INT64 = "MAP_STRING_INT64"
-    MAP_STRING_STRING = "MAP_STRING_STRING"
-    MAP_STRING_FLOAT = "MAP_STRING_FLOAT"
-    MAP_STRING_DOUBLE = "MAP_STRING_DOUBLE"
-    MAP_INT64_INT32 = "MAP_INT64_INT32"
-    MAP_INT64_INT64 = "MAP_INT64_INT64"
-    MAP_INT64_STRING = "MAP_INT64_STRING"
-    MAP_INT64_FLOAT = "MAP_INT64_FLOAT"
-    MAP_INT64_DOUBLE = "MAP_INT64_DOUBLE"
-    MAP_INT32_INT32 = "MAP_INT32_INT32"
-    MAP_INT32_INT64 = "MAP_INT32_INT64"
-    MAP_INT32_STRING = "MAP_INT32_STRING"
-    MAP_INT32_FLOAT = "MAP_INT32_FLOAT"
-    MAP_INT32_DOUBLE = "MAP_INT32_DOUBLE"
+    FieldType = StrEnum(
+        "FieldType", {f"{each}{kind}": f"{each}{kind}" for each in _CONTAINERS for kind in _SCALARS}
+    )
+    FieldType.__doc__ = """The type of an input column."""
 
 
 class BadRows(StrEnum):

@@ -21,20 +21,17 @@ import pyarrow.fs as pa_fs
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.uris import Uri, is_uri
+from penstock.readers.files import Uri, is_uri
 
-ALL_BLOCKS_BYTES = 16 * MIB
-"""What all open files of stores hold together."""
+ALL_BLOCKS_BYTES = 16 * MIB  # what all open files of stores hold together
 _BLOCK_BYTES = 256 * KIB
 _MAX_GAP_BYTES = 64 * KIB
 """Held ranges with a smaller gap between them come in one request: the gap costs less than another request..."""
-_MAX_REQUEST_BYTES = 8 * MIB
-"""...unless it grows so large that several requests at once are faster."""
+_MAX_REQUEST_BYTES = 8 * MIB  # ...unless it grows so large that several requests at once are faster
 _MAX_REQUESTS_AT_ONCE = 8
 
 CONNECT_TIMEOUT_SECONDS = 5.0
-TIMEOUT_SECONDS = 10.0
-"""A request during which no byte comes for so long is given up."""
+TIMEOUT_SECONDS = 10.0  # a request during which no byte comes for so long is given up
 MAX_ATTEMPTS = 4
 """Of each request, with growing pauses, when the store cannot be reached or says that it is busy."""
 _DEFAULT_REGION = "us-east-1"
@@ -58,10 +55,7 @@ _REASONS = {
 
 
 def open_input(path: str) -> pa.NativeFile:
-    """A file that can be read from any offset; `read_at(num_bytes, offset)` moves nothing.
-
-    Reads of a file in a store raise a DataError that names the store's problem, whoever reads it.
-    """
+    """A file that can be read from any offset; reads of a store raise a DataError that names its problem."""
     if is_uri(path):
         filesystem, name = connect(Uri.parse(path))
         with explained(path):
@@ -84,15 +78,6 @@ def read_at(source: pa.NativeFile, num_bytes: int, offset: int) -> bytes:
     if num_bytes <= 0:
         return b""
     return source.read_at(num_bytes, offset)  # type: ignore[call-arg] # the stubs know no offset
-
-
-def hold(source: pa.NativeFile, ranges: Iterable[tuple[int, int]]) -> None:
-    """Fetch ranges (offset, number of bytes) of a file of a store, and keep them until others are held.
-
-    The caller leases the bytes. A local file has everything at hand.
-    """
-    if isinstance(source, StoreFile):
-        source.remote.hold(ranges)
 
 
 class RemoteFile(io.RawIOBase):
@@ -120,33 +105,26 @@ class RemoteFile(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; fewer only at the end of the file."""
         end = self._size_bytes if size < 0 else min(self._size_bytes, self._position + size)
         parts = []
         while self._position < end:
-            parts.append(self._part(self._position, end))
+            offset = self._position
+            held = [part for part in self._held if part[0] <= offset < part[0] + len(part[1])]
+            if held:
+                start, data = held[0]
+            elif end - offset >= _BLOCK_BYTES:
+                start, data = offset, self.request(offset, end - offset)
+            else:
+                # Blocks are counted from the end of the file: there are footers, of any length up to a block.
+                block_end = self._size_bytes - (self._size_bytes - 1 - offset) // _BLOCK_BYTES * _BLOCK_BYTES
+                start = max(0, block_end - _BLOCK_BYTES)
+                data = _block(self, start, block_end - start)
+            parts.append(data[offset - start : end - start])
             self._position += len(parts[-1])
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _part(self, offset: int, end: int) -> bytes:
-        """Some of the bytes from an offset on, at least one: held ones, a block's, or all in a request."""
-        for start, data in self._held:
-            if start <= offset < start + len(data):
-                return data[offset - start : end - start]
-        if end - offset >= _BLOCK_BYTES:
-            return self._request(offset, end - offset)
-        number = (self._size_bytes - 1 - offset) // _BLOCK_BYTES
-        start = max(0, self._size_bytes - (number + 1) * _BLOCK_BYTES)
-        return _block(self, number)[offset - start : end - start]
-
-    def fetch_block(self, number: int) -> bytes:
-        """Blocks are counted from the end of the file: there are footers, of any length up to a block."""
-        block_end = self._size_bytes - number * _BLOCK_BYTES
-        start = max(0, block_end - _BLOCK_BYTES)
-        return self._request(start, block_end - start)
-
     def hold(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """As the function of this name says; neighbours come in one request."""
+        """Fetch ranges (offset, bytes), near ones in one request, and keep them; the caller leases the bytes."""
         self._held = ()
         joined: list[tuple[int, int]] = []
         for start, num_bytes in sorted(ranges):
@@ -158,7 +136,7 @@ class RemoteFile(io.RawIOBase):
             else:
                 joined.append((start, num_bytes))
         with ThreadPoolExecutor(_MAX_REQUESTS_AT_ONCE) as pool:
-            self._held = tuple(pool.map(lambda part: (part[0], self._request(*part)), joined))
+            self._held = tuple(pool.map(lambda part: (part[0], self.request(*part)), joined))
 
     def close(self) -> None:
         if not self.closed:
@@ -166,7 +144,7 @@ class RemoteFile(io.RawIOBase):
             self._source.close()
         super().close()
 
-    def _request(self, offset: int, num_bytes: int) -> bytes:
+    def request(self, offset: int, num_bytes: int) -> bytes:
         with explained(self._path):
             data = read_at(self._source, min(num_bytes, self._size_bytes - offset), offset)
             if not data:
@@ -175,14 +153,12 @@ class RemoteFile(io.RawIOBase):
 
 
 @lru_cache(maxsize=ALL_BLOCKS_BYTES // _BLOCK_BYTES)
-def _block(remote: RemoteFile, number: int) -> bytes:
+def _block(remote: RemoteFile, offset: int, num_bytes: int) -> bytes:
     """A block of an open file; that of any file which was not used for longest goes first."""
-    return remote.fetch_block(number)
+    return remote.request(offset, num_bytes)
 
 
 class StoreFile(pa.PythonFile):
-    """An open file of a store."""
-
     def __init__(self, remote: RemoteFile, mode: str) -> None:
         super().__init__()  # type: ignore[call-arg] # Arrow's classes take their arguments when they are made
         self.remote = remote
@@ -236,7 +212,6 @@ def _connected(root: str, endpoint_url: str | None, region: str | None) -> tuple
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Turns what Arrow raises over a store into one line that says what to do."""
     try:
         yield
     except FileNotFoundError as error:

@@ -10,19 +10,18 @@ from penstock.config.errors import DataError
 from penstock.config.nearest import nearest_name
 from penstock.readers.files import (
     DataFile,
+    Uri,
     check_one_split,
     choose_data_files,
     describe_content,
     head_folders,
 )
 from penstock.readers.storage import connect, explained
-from penstock.readers.uris import Uri
 
 _ANY_FOLDERS = "**"
 
 
 def list_store(uri: Uri) -> list[DataFile]:
-    """The files that a path in a store means."""
     uri = uri.at(uri.key.rstrip("/"))
     found = _info(uri)
     if found.type is pa_fs.FileType.File:
@@ -88,7 +87,6 @@ def _is_file(info: pa_fs.FileInfo) -> bool:
 
 
 def _matches(pattern: Uri) -> list[DataFile]:
-    """The files that a glob matches, and those in the directories that it matches."""
     files: list[DataFile] = []
     for uri, info in _matching(pattern.at(""), pattern.key.split("/")):
         if _is_file(info):
@@ -135,7 +133,6 @@ def _fits(names: Sequence[str], patterns: Sequence[str]) -> bool:
 
 
 def _missing(uri: Uri) -> DataError:
-    """A missing key, explained at the first part of it that does not exist."""
     known, (missing, *below) = uri.at(""), uri.key.split("/")
     while below and _info(_below(known, missing)).type is not pa_fs.FileType.NotFound:
         known, (missing, *below) = _below(known, missing), below

@@ -44,13 +44,10 @@ class DamagedStore(DataError):
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """One batch file as a manifest lists it."""
-
     name: str
     num_samples: int
     num_bytes: int
-    checksum: int
-    """Of its header, which has the checksums of the arrays."""
+    checksum: int  # of its header, which has the checksums of the arrays
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,7 @@ class InputRecord:
     path: str
     num_bytes: int
     checksum: int
-    modified_ns: int | None = None
-    """None: the object store does not say."""
+    modified_ns: int | None = None  # None: the object store does not say
     num_samples: int = 0
 
 
@@ -70,11 +66,9 @@ class Manifest:
     """A folder of batch files: what they were made of, and what is in them."""
 
     inputs: tuple[InputRecord, ...]
-    batches: tuple[BatchRecord, ...]
-    """In the order in which they are merged."""
+    batches: tuple[BatchRecord, ...]  # in the order in which they are merged
     schema: StoreSchema
-    settings: Mapping[str, Any]
-    """Those of the run file that decide what is in the batch files."""
+    settings: Mapping[str, Any]  # those of the run file that decide what is in the batch files
 
     @property
     def num_samples(self) -> int:
@@ -121,7 +115,6 @@ def check_finished(intermediate_dir: Path) -> None:
 
 
 def read_store(folder: Path, name: str = MANIFEST_NAME) -> dict[str, Any]:
-    """The manifest of a store; DataError says why there is none."""
     absent = "there is none: no merge has finished here; run penstock merge"
     try:
         return read_document(folder / name, STORE_KIND, STORE_VERSION, absent)

@@ -17,8 +17,7 @@ from penstock.config.errors import ConfigError, DataError
 
 DType = np.dtype[Any]
 
-FEATURES, LABELS, MASKS = "features", "labels", "masks"
-"""The parts of a sample."""
+FEATURES, LABELS, MASKS = "features", "labels", "masks"  # the parts of a sample
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,7 @@ class ArrayNames:
     features: str = "strategic_features"
     labels: str = "labels_"
     masks: str = "masks_"
-    groups: str = "groups"
-    """What keeps samples together in splits; it is not part of the result."""
+    groups: str = "groups"  # what keeps samples together in splits; it is not part of the result
 
     def __post_init__(self) -> None:
         names = {"labels": self.labels, "masks": self.masks, "features": self.features, "groups": self.groups}
@@ -67,7 +65,6 @@ class ArrayNames:
         return found
 
     def heads(self, part: str, arrays: Iterable[str]) -> tuple[str, ...]:
-        """The heads of labels, or of masks, among arrays."""
         parts = (self.part_of(array) for array in arrays)
         return tuple(head for key, head in parts if key == part and head is not None)
 
@@ -196,10 +193,7 @@ def sample_schema(
     label_dtype: DTypeLike = np.int16,
     mask_dtype: DTypeLike = np.int8,
 ) -> StoreSchema:
-    """The schema of samples with features, the labels of heads, and the masks of heads.
-
-    `heads` may have the type of the labels of each head; else all are of `label_dtype`.
-    """
+    """`heads` may have the type of the labels of each head; else all are of `label_dtype`."""
     names = names or ArrayNames()
     features = ArraySpec(names.features, np.dtype(feature_dtype), num_features)
     types = heads if isinstance(heads, Mapping) else dict.fromkeys(heads, np.dtype(label_dtype))

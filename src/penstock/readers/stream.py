@@ -26,7 +26,6 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 def row_ids(file_index: int, first_row: int, num_rows: int) -> pa.Int64Array:
-    """The ids of consecutive rows of one file."""
     start = (file_index << _ROW_BITS) | first_row
     return pa.array(np.arange(start, start + num_rows), pa.int64())
 
@@ -56,7 +55,6 @@ def file_and_row(row_id: int, file_paths: Sequence[str]) -> tuple[str, int]:
 
 
 def describe_rows(ids: Int64Array, file_paths: Sequence[str]) -> str:
-    """Which rows these are, for a message."""
     file, row = file_and_row(ids[0], file_paths)
     if bool((np.diff(ids) == 1).all()):
         return f"rows {row} to {row + len(ids) - 1} of {file}"
@@ -91,7 +89,6 @@ class StreamPosition:
     """Given out by other streams, before this one took over the rest of the epoch."""
 
     def at(self, row: int) -> Self:
-        """Another row of the same epoch."""
         return type(self)(self.epoch, row, self.consumed)
 
 

@@ -47,19 +47,15 @@ from penstock.readers.tfrecord_columns import (
 )
 from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
-_MAX_RECORD_BYTES = 2**31 - 1
-"""What protobuf allows, and what the offsets of cells are counted in."""
+_MAX_RECORD_BYTES = 2**31 - 1  # what protobuf allows, and what the offsets of cells are counted in
 _GZIP_MAGIC = b"\x1f\x8b"
 _OFFSET_BYTES = 4
-_MAX_KEYS = 65_536
-"""That a sampled part of a file may have."""
+_MAX_KEYS = 65_536  # that a sampled part of a file may have
 _TYPES = {BYTES_KIND: "bytes", FLOAT_KIND: "float32", INT64_KIND: "int64"}
 
 
 @dataclass(frozen=True)
 class ScannedTFRecords(ScannedRecords):
-    """The records of the files, and how they are parsed."""
-
     parser: ExampleParser
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
@@ -115,17 +111,7 @@ def _scan(files: Sequence[DataFile], wanted: ReadRequest, declared: Mapping[str,
         index_records(file, framing.name, wanted.index_dir, partial(scan_file, file)) for file in files
     )
     sample = _look_at(files, sample_texts(files, indexes, framing))
-    features = _columns(files, wanted, declared, sample)
-    parser = ExampleParser(features)
-    sizes = (sample.row_bytes(features), sample.record_bytes)
-    shared = (tuple(files), indexes, framing, parser.columns, *sizes, parser.costs, wanted.quarantine)
-    return ScannedTFRecords(*shared, parser=parser)
-
-
-def _columns(
-    files: Sequence[DataFile], wanted: ReadRequest, declared: Mapping[str, Feature], sample: "_Sample"
-) -> dict[str, Feature]:
-    """The wanted columns, in the wanted order: declared, or as they were found; all of them in sorted order."""
+    # The wanted columns in the wanted order: declared, or as they were found; all of them in sorted order.
     known = set(declared) | set(sample.found)
     if not known and sample.problem:
         raise DataError(f"{sample.problem}; no other record was found")
@@ -141,7 +127,13 @@ def _columns(
             raise DataError.at(
                 "this name is reserved for the origin of rows", file=files[0].path, column=name
             )
-    return {name: declared[name] if name in declared else sample.found[name].feature(name) for name in names}
+    features = {
+        name: declared[name] if name in declared else sample.found[name].feature(name) for name in names
+    }
+    parser = ExampleParser(features)
+    sizes = (sample.row_bytes(features), sample.record_bytes)
+    shared = (tuple(files), indexes, framing, parser.columns, *sizes, parser.costs, wanted.quarantine)
+    return ScannedTFRecords(*shared, parser=parser)
 
 
 # Where records stand.
@@ -171,16 +163,24 @@ class TFRecordFraming(Framing):
 
 
 def scan_file(file: DataFile) -> Chunks:
-    """Go from header to header through a file.
-
-    A chunk has as many whole records as fit; a record that does not fit is one of its own, and is not read.
-    """
+    """A chunk has as many whole records as fit; a record that does not fit is one of its own, and is not read."""
     chunks: Chunks = []
     offset = row = 0
     with closing(TextFile(file)) as source:
         while content := source.read(offset, CHUNK_BYTES):
+            is_end_of_file = len(content) < CHUNK_BYTES
             try:
-                num_records, num_bytes = _next_chunk(source, offset, content)
+                ends = record_ends(content)
+                num_records = int(np.searchsorted(ends, len(content), side="right"))
+                num_bytes = int(ends[max(0, num_records - 1)]) if ends.size else 0
+                if num_records == 0 or (is_end_of_file and num_bytes < len(content)):
+                    if is_end_of_file or not source.read(offset + num_bytes - 1, 1):
+                        raise unusable(np.array([kernels.TORN, num_records, -1, 0]))
+                    if num_bytes > _MAX_RECORD_BYTES:
+                        raise UnusableRecord(
+                            0, f"has {num_bytes:,} bytes; protobuf allows 2 GiB", is_frame=True
+                        )
+                    num_records = 1
             except UnusableRecord as bad:
                 if row + bad.row == 0 and content.startswith(_GZIP_MAGIC):
                     problem = "is compressed with gzip; give it a name that ends with .gz"
@@ -192,20 +192,6 @@ def scan_file(file: DataFile) -> Chunks:
     return chunks
 
 
-def _next_chunk(source: TextFile, offset: int, content: bytes) -> tuple[int, int]:
-    """How many records make the next chunk, and their bytes."""
-    ends = record_ends(content)
-    num_whole = int(np.searchsorted(ends, len(content), side="right"))
-    is_end_of_file = len(content) < CHUNK_BYTES
-    if num_whole and (not is_end_of_file or ends[num_whole - 1] == len(content)):
-        return num_whole, int(ends[num_whole - 1])
-    if is_end_of_file or not source.read(offset + int(ends[0]) - 1, 1):
-        raise unusable(np.array([kernels.TORN, num_whole, -1, 0]))
-    if ends[0] > _MAX_RECORD_BYTES:
-        raise UnusableRecord(0, f"has {int(ends[0]):,} bytes; protobuf allows 2 GiB", is_frame=True)
-    return 1, int(ends[0])
-
-
 def _bytes_before(content: bytes, row: int) -> int:
     return int(record_ends(content, row)[-1]) if row else 0
 
@@ -215,12 +201,9 @@ def _bytes_before(content: bytes, row: int) -> int:
 
 @dataclass(slots=True)
 class _Found:
-    """What the looked at records have under one name."""
-
     files: dict[int, str] = field(default_factory=dict)
     """For each kind of list the first file that has it."""
-    is_one: bool = True
-    """Whether all records that have it have one value."""
+    is_one: bool = True  # whether all records that have it have one value
     num_values: int = 0
     num_bytes: int = 0
     is_utf8: bool = True
@@ -253,17 +236,12 @@ class _Found:
 
 @dataclass(slots=True)
 class _Sample:
-    """What the looked at records have."""
-
     found: dict[str, _Found] = field(default_factory=dict)
     num_rows: int = 0
-    record_bytes: int = 1
-    """Of a record as it stands in the files: the largest mean of a sampled part."""
+    record_bytes: int = 1  # of a record as it stands in the files: the largest mean of a sampled part
     problem: str | None = None
-    """What is wrong with one of them."""
 
     def row_bytes(self, features: Mapping[str, Feature]) -> int:
-        """Bytes of a row in memory, with its origin."""
         num_bytes = 0
         for name, feature in features.items():
             found = self.found.get(name, _Found())
@@ -278,10 +256,7 @@ class _Sample:
 
 
 def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _Sample:
-    """The features of some records, given with the index of their file.
-
-    Records that cannot be used are passed over: reading reports where they are.
-    """
+    """The features of some records. Those that cannot be used are passed over: reading reports where they are."""
     sample = _Sample()
 
     for file_index, text in texts:

@@ -40,8 +40,7 @@ and an empty string in two."""
 _STRING_BYTES_PER_TEXT_BYTE = 2
 """Of columns with one string in each row: once more while rows without one are filled in."""
 _CELL_BYTES, _SCALAR_BYTES = 8, 2 * 9
-_COUNT_BYTES = 24
-"""The lengths, sizes and offsets of a row of a column of lists or strings."""
+_COUNT_BYTES = 24  # the lengths, sizes and offsets of a row of a column of lists or strings
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,7 @@ class Feature:
     FixedSizeListType(fixed_size_list<item: float>[3])
     """
 
-    type: str
-    """bool, int8 to int64, uint8 to uint32, float32, float64, string (UTF-8), or bytes."""
+    type: str  # bool, int8 to int64, uint8 to uint32, float32, float64, string (UTF-8), or bytes
     length: int | Literal["any"] | None = None
     """None: one value; a number: a list of so many; "any": a list of any length."""
     default: Any = None
@@ -144,10 +142,8 @@ class UnusableRecord(Exception):
 
     row: int
     problem: str
-    column: int = -1
-    """-1: the whole record."""
-    is_frame: bool = False
-    """Whether it is unknown where the next record begins."""
+    column: int = -1  # -1: the whole record
+    is_frame: bool = False  # whether it is unknown where the next record begins
 
 
 Refuse = Callable[[UnusableRecord, str | None], None]
@@ -185,8 +181,6 @@ def record_ends(content: bytes | memoryview, max_records: int | None = None) -> 
 
 @dataclass(frozen=True)
 class ExampleParser:
-    """Turns records into columns."""
-
     features: dict[str, Feature]
 
     @cached_property

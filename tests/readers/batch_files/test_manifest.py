@@ -36,25 +36,12 @@ def test_what_is_written_is_read(tmp_path, manifest):
     assert json.loads((tmp_path / MANIFEST_NAME).read_text())["inputs"][0]["path"] == "raw/a.rep"
 
 
-def test_a_manifest_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match=r"manifest\.json: there is none: the batch files are not finished"):
-        Manifest.read(tmp_path)
-
-
 KIND, VERSION = "penstock example", 3
 BODY = {"seed": 7, "files": [{"name": "X_train.npy", "num_bytes": 800}]}
 
 
 def read(path):
     return read_document(path, KIND, VERSION, "there is none; run penstock prep")
-
-
-def test_a_document_takes_the_place_of_another(tmp_path):
-    write_document(tmp_path / "a.json", KIND, VERSION, {"seed": 1})
-    write_document(tmp_path / "a.json", KIND, VERSION, BODY)
-
-    assert read(tmp_path / "a.json") == BODY
-    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +76,5 @@ def test_places_that_cannot_be_read_or_written(tmp_path):
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(DataError, match=r"folder\.json: cannot be read: Is a directory$"):
         read(tmp_path / "folder.json")
-    with pytest.raises(
-        DataError, match=r"cannot be written: No such file or directory; nothing is left of it$"
-    ):
+    with pytest.raises(DataError, match=r"cannot be written: No such file or directory; nothing is left of"):
         write_document(tmp_path / "none" / "a.json", KIND, VERSION, BODY)

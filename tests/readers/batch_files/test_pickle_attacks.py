@@ -108,7 +108,6 @@ BOMBS = {
     "deep lists": lambda: b"\x80\x02" + b"]" * 300_000 + b"a" * 299_999 + b".",
     "a list in itself": lambda: b"\x80\x04]\x94h\x00a.",
     "features": lambda: pickle.dumps([sample(many(1.0))]),
-    "a label": lambda: pickle.dumps([sample(label=many(1.0))]),
     "one sample, millions of times": lambda: pickle.dumps([sample([1.0] * 2000)] * 200_000),
     "long bytes": lambda: b"\x80\x04\x8e" + struct.pack("<Q", (1 << 31) - 1) + b".",
     "bytes of a number": lambda: b"cbuiltins\nbytearray\n(L9999999999L\ntR.",

@@ -1,12 +1,9 @@
 """Batch files of old: recognised, refused, and with leave converted; what a pickle asks for is not run."""
 
-import contextlib
 import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.readers.batch_files import is_pickled, load_batch, read_header, save_batch
@@ -103,18 +100,8 @@ def test_parts_side_by_side_may_be_of_numbers(tmp_path):
     assert_same(load_batch(tmp_path / "old.npz", allow_pickle=True), game_arrays())
 
     np.savez(tmp_path / "old.npz", features=features[:-1], **parts)
-    with pytest.raises(
-        DataError, match=r"old\.npz: its parts have different numbers of samples: {'features': 4,"
-    ):
+    with pytest.raises(DataError, match=r"old\.npz: its parts have different numbers of samples:"):
         load_batch(tmp_path / "old.npz", allow_pickle=True)
-
-
-def test_parts_side_by_side_are_lists_or_arrays(tmp_path):
-    save_pickle(tmp_path / "old.pkl", {"features": np.array(3.0), "labels": [{"move": 1}]})
-    with pytest.raises(
-        DataError, match=r"old\.pkl: 'features' has no values, one for each sample; give a list"
-    ):
-        load_batch(tmp_path / "old.pkl", allow_pickle=True)
 
 
 def test_heads_stand_by_themselves_beside_those_of_all_samples(tmp_path):
@@ -129,44 +116,6 @@ def test_heads_stand_by_themselves_beside_those_of_all_samples(tmp_path):
     assert loaded["labels_target"].tolist() == [0, 1, 2]
 
 
-def test_names_in_a_file_are_shown_on_one_line(tmp_path):
-    save_pickle(tmp_path / "old.pkl", {"a\nb\x1b[2J": 1, "c" * 100: 2})
-    with pytest.raises(DataError) as error:
-        load_batch(tmp_path / "old.pkl", allow_pickle=True)
-    assert rf"holds no list of samples but a dict of a\nb\x1b[2J, {'c' * 67}...;" in str(error.value)
-
-
-def test_a_header_of_an_old_file_is_refused_as_its_values_are(tmp_path):
-    save_pickle(tmp_path / "old.pkl", of_lists())
-    save_npz(tmp_path / "old.npz", of_lists())
-
-    for name in ("old.pkl", "old.npz"):
-        with pytest.raises(DataError, match=f"{name}: holds pickled samples"):
-            read_header(tmp_path / name)
-
-
-@pytest.mark.parametrize("save", [save_pickle, save_compressed])
-@settings(max_examples=4, deadline=None)
-@given(position=st.integers(0, 1 << 20), flipped=st.integers(1, 255))
-def test_a_damaged_old_file_is_one_line_if_it_is_noticed(tmp_path_factory, save, position, flipped):
-    path = tmp_path_factory.mktemp("flip") / "old.pkl"
-    save(path, of_arrays())
-    content = bytearray(path.read_bytes())
-    content[position % len(content)] ^= flipped
-    path.write_bytes(content)
-
-    with contextlib.suppress(DataError):
-        load_batch(path, allow_pickle=True)
-
-
-@pytest.mark.parametrize("item", [3, {(1, 2): [3]}])
-def test_what_is_no_sample_is_named(tmp_path, item):
-    save_pickle(tmp_path / "old.pkl", [item])
-
-    with pytest.raises(DataError, match=r"old\.pkl: sample 0: is no sample; give a dict with 'features'"):
-        load_batch(tmp_path / "old.pkl", allow_pickle=True)
-
-
 def test_new_files_are_none_of_old(tmp_path):
     for layout in ("native", "npz"):
         save_batch(tmp_path / "b", game_arrays(), layout=layout)
@@ -174,20 +123,6 @@ def test_new_files_are_none_of_old(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros(3))
     with pytest.raises(DataError, match=r"x\.npy: is no batch file"):
         read_header(tmp_path / "x.npy")
-
-
-def test_what_many_samples_share_is_theirs(tmp_path):
-    """As a mask that allows everything is, where the program that wrote the file had one for all samples."""
-    mask, array, label = [1] * 1000, np.ones(500, bool), np.int64(3)
-    masks = {"move": mask, "target": array}
-    samples = [{"features": [0.5], "labels": {"move": label}, "masks": masks} for _ in range(2000)]
-    save_npy(tmp_path / "old.npy", samples)
-
-    loaded = load_batch(tmp_path / "old.npy", allow_pickle=True)
-
-    assert (loaded["masks_move"] == np.ones((2000, 1000))).all()
-    assert (loaded["masks_target"] == np.ones((2000, 500))).all()
-    assert (loaded["labels_move"] == 3).all()
 
 
 @pytest.mark.parametrize("content", [{"a": 1, "b": 2}, 3, np.zeros((2, 2), object)])

@@ -27,19 +27,6 @@ def sample(features=(1.0, 2.0, 3.0), label=1, mask=(1, 0)):
     return {"features": features, "labels": {"move": label}, "masks": {"move": mask}}
 
 
-def test_samples_become_arrays():
-    arrays = samples_to_arrays([sample([0.5, 1, 2], 7, [1, 0]), sample([3.0, 4.0, 5.0], -1, b"\0\1")])
-
-    assert_same(
-        arrays,
-        {
-            "strategic_features": np.array([[0.5, 1, 2], [3, 4, 5]], np.float32),
-            "labels_move": np.array([7, -1], np.int16),
-            "masks_move": np.array([[1, 0], [0, 1]], np.int8),
-        },
-    )
-
-
 def test_other_names_and_types():
     names = ArrayNames(features="board", labels="y_", masks="legal_")
     schema = inferred_schema(sample(), names=names, feature_dtype=np.float64, label_dtype="uint8")
@@ -51,18 +38,8 @@ def test_other_names_and_types():
     assert list(arrays_to_samples(arrays, names=names)) == [sample([0.1, 0.2, 0.3], 255, [1, 0])]
 
 
-@pytest.mark.parametrize(
-    "mask",
-    [
-        [True, False],
-        (1.0, 0.0),
-        [np.bool_(True), np.bool_(False)],
-        np.array([True, False]),
-        np.array([1.0, 0.0]),
-        np.array([1, 0], ">i4"),
-    ],
-)
-@pytest.mark.parametrize("mask_dtype", ["int8", "bool", ">i2", "uint64"])
+@pytest.mark.parametrize("mask", [[True, False], (1.0, 0.0), np.array([1.0, 0.0]), np.array([1, 0], ">i4")])
+@pytest.mark.parametrize("mask_dtype", ["int8", "bool", ">i2"])
 def test_whatever_means_the_same_numbers_is_taken(mask, mask_dtype):
     schema = sample_schema(3, ["move"], {"move": 2}, mask_dtype=mask_dtype)
 
@@ -75,24 +52,15 @@ def test_whatever_means_the_same_numbers_is_taken(mask, mask_dtype):
     ("bad", "message"),
     [
         (sample(label=40000), f"labels: head 'move': 40000 does not fit int16 (-32768 to 32767){CURE}"),
-        (sample(label=1 << 70), f"labels: head 'move': {1 << 70} does not fit int16 (-32768 to 32767){CURE}"),
         (sample(label=1.5), f"labels: head 'move': 1.5 is no whole number; int16 takes only these{CURE}"),
         (sample(label=float("nan")), f"labels: head 'move': nan does not fit int16 (-32768 to 32767){CURE}"),
         (sample(label=None), "labels: head 'move': None is no number"),
         (sample(label=[3]), "labels: head 'move': has shape (1,) but should be one number"),
         (sample(mask=[0, 128]), "masks: head 'move'[1]: 128 does not fit int8 (-128 to 127)"),
-        (sample(mask=np.array([0, -129])), "masks: head 'move'[1]: -129 does not fit int8 (-128 to 127)"),
         (sample(mask=[0]), "masks: head 'move': has 1 values, not 2"),
-        (
-            sample(mask=np.zeros((1, 2))),
-            "masks: head 'move': has shape (1, 2) but should be 2 numbers in a row",
-        ),
         (sample([1.0, 2.0, 1e39]), "features[2]: 1e+39 does not fit float32 (at most 3.40282e+38)"),
-        (sample(np.array([0, -1e39, 0])), "features[1]: -1e+39 does not fit float32 (at most 3.40282e+38)"),
-        (sample("abc"), "features: has shape () but should be 3 numbers in a row"),
         (sample([1 << 70, None, 2.0]), "features[1]: None is no number"),
         (sample([1, "2", 3]), "features[1]: '2' is no number"),
-        (sample(np.array(["1", "2", "3"])), "features[0]: '1' is no number"),
         (sample([1.0, 10**400, 2.0]), f"features[1]: {10**400} does not fit float32 (at most 3.40282e+38)"),
         (sample([1.0, [2.0], 3.0]), "features: has parts of different lengths"),
         ({"labels": {"move": 1}, "masks": {"move": [0, 0]}}, "has no 'features'"),
@@ -101,7 +69,6 @@ def test_whatever_means_the_same_numbers_is_taken(mask, mask_dtype):
             {"features": [0, 0, 0], "labels": [1], "masks": {"move": [0, 0]}},
             "labels: has type list; give a dict from heads to values",
         ),
-        ({"features": [0, 0, 0], "labels": {"move": 1}}, "masks: head 'move' is missing"),
         (
             {"features": [0, 0, 0], "labels": {"move": 1, "unit": 2}, "masks": {"move": [0, 0]}},
             "labels: head 'unit' is not in the schema (move)",
@@ -133,14 +100,10 @@ def test_arrays_that_are_no_samples_are_refused_at_once(arrays, message):
 
 
 def test_no_samples_and_one_that_is_no_list():
-    with pytest.raises(
-        DataError, match=r"game\.rep: there are no samples to find a schema from; declare one"
-    ):
+    with pytest.raises(DataError, match=r"game\.rep: there are no samples to find a schema from; declare"):
         samples_to_arrays([], file="game.rep")
     assert samples_to_arrays([], SCHEMA)["masks_move"].shape == (0, 2)
-    with pytest.raises(
-        DataError, match=r"^this is one dict; give a list of samples, or any iterable of them$"
-    ):
+    with pytest.raises(DataError, match=r"^this is one dict; give a list of samples, or any iterable of"):
         samples_to_arrays(sample())
 
 
@@ -171,54 +134,21 @@ def test_whole_numbers_come_out_as_they_went_in_or_not_at_all(dtype, number, for
         assert found.tolist() == [[0, int(mask[1])]]
 
 
-@settings(max_examples=50)
-@given(st.sampled_from(["f2", "f4", "f8"]), st.lists(st.floats(), min_size=3, max_size=3), st.booleans())
-def test_floats_are_rounded_but_do_not_become_infinite(dtype, numbers, as_array):
-    schema = sample_schema(3, ["move"], {"move": 2}, feature_dtype=dtype)
-    with np.errstate(over="ignore"):
-        expected = np.array(numbers).astype(dtype)
-    overflown = np.isinf(expected) & np.isfinite(numbers)
-
-    try:
-        found = samples_to_arrays([sample(np.array(numbers) if as_array else numbers)], schema)
-    except DataError:
-        assert overflown.any()
-    else:
-        assert not overflown.any()
-        np.testing.assert_array_equal(found["strategic_features"], [expected])
-
-
 @pytest.mark.parametrize(
     ("label", "dtype"),
     [
         (True, "int16"),
-        (3.0, "float32"),
         (np.zeros(1, np.float16), "float32"),
         (2.0**24 + 1, "float64"),
         (np.float32(2.0**30), "float32"),
         (np.uint8(3), "int16"),
-        (32768, "int64"),
-        ((1 << 64) - 1, "uint64"),
-        (1e39, "float64"),
         (float("nan"), "int16"),
-        (None, "int16"),
         ([[1], [2, 3]], "int16"),
         (np.array([1, 2, 40_000]), "int64"),
     ],
 )
 def test_floats_are_float32_and_whole_numbers_int16_unless_the_first_is_larger(label, dtype):
     assert label_type(label) == dtype
-
-
-def test_the_type_of_the_first_label_is_enforced_like_one_that_is_declared():
-    samples = [{"features": [1.0], "labels": {"price": price}} for price in (0.0, 0.25, 1e39)]
-
-    arrays = samples_to_arrays(samples[:2])
-    assert (str(arrays["labels_price"].dtype), arrays["labels_price"].tolist()) == ("float32", [0.0, 0.25])
-    with pytest.raises(
-        DataError, match=r"sample 2: labels: head 'price': 1e\+39 does not fit float32 .*; decl"
-    ):
-        samples_to_arrays(samples)
 
 
 @pytest.mark.parametrize(
@@ -230,11 +160,6 @@ def test_the_type_of_the_first_label_is_enforced_like_one_that_is_declared():
             {"features": [1], "masks": {"move": 1}},
             "masks: head 'move': has shape () but should be numbers in a row",
         ),
-        ({"features": [1], "masks": [1]}, "masks: has type list; give a dict from heads to values"),
-        (
-            {"features": [[1], [2, 3]]},
-            "features: has parts of different lengths but should be numbers in a row",
-        ),
     ],
 )
 def test_a_first_sample_that_is_none(first, message):
@@ -244,9 +169,8 @@ def test_a_first_sample_that_is_none(first, message):
     assert str(error.value) == f"a.rep: sample 0: {message}"
 
 
-@pytest.mark.parametrize("kind", [list, np.float64])
-def test_memory_does_not_grow_with_the_number_of_batches(kind):
-    features = [0.5] * 1000 if kind is list else np.full(1000, 0.5, kind)
+def test_memory_does_not_grow_with_the_number_of_batches():
+    features = np.full(1000, 0.5)
     builder = BatchBuilder(sample_schema(1000, [], {}), batch_size=50)
 
     def fill_and_take():
@@ -267,9 +191,7 @@ def test_memory_does_not_grow_with_the_number_of_batches(kind):
 def test_numbers_of_samples_go_on_over_batches_or_are_given():
     builder = BatchBuilder(sample_schema(1, [], {}), batch_size=1)
     builder.add({"features": [1]})
-    with pytest.raises(
-        ValueError, match=r"^the batch is full with 1 samples; take it before another is added$"
-    ):
+    with pytest.raises(ValueError, match=r"^the batch is full with 1 samples; take it before another is"):
         builder.add({"features": [2]})
     assert builder.take()["strategic_features"].tolist() == [[1]]
 

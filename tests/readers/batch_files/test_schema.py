@@ -5,30 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import ConfigError
 from penstock.readers.store_schema import ArrayNames, ArraySpec, StoreSchema, sample_schema
 
 GAME = sample_schema(893, ["action_type", "unit"], {"action_type": 13, "unit": 60})
-
-
-def test_the_names_and_types_of_a_game():
-    assert [(spec.name, spec.dtype, spec.width) for spec in GAME.arrays] == [
-        ("strategic_features", np.float32, 893),
-        ("labels_action_type", np.int16, None),
-        ("labels_unit", np.int16, None),
-        ("masks_action_type", np.int8, 13),
-        ("masks_unit", np.int8, 60),
-    ]
-    assert GAME.heads == ("action_type", "unit") == GAME.masked_heads
-    assert GAME.row_bytes == 893 * 4 + 2 * 2 + 13 + 60
-    assert GAME.spec("masks_unit").shape(500) == (500, 60)
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
         ({"labels": "y_", "masks": "y_legal_"}, "labels begin with 'y_', and so does 'y_legal_' of masks"),
-        ({"masks": ""}, "masks begin with '', and so does 'labels_' of labels"),
         ({"labels": "group"}, "labels begin with 'group', and so does 'groups' of groups"),
     ],
 )
@@ -44,10 +30,6 @@ def test_names_that_cannot_be_told_apart(names, message):
         (StoreSchema(GAME.arrays[::-1]), None),
         (GAME.without("labels_unit"), "array 'labels_unit' is missing"),
         (
-            sample_schema(892, ["action_type", "unit"], {"action_type": 13, "unit": 60}),
-            "array 'strategic_features' is float32 x 892 per sample, not float32 x 893 per sample",
-        ),
-        (
             sample_schema(893, ["action_type", "unit"], {"action_type": 13, "unit": 60}, label_dtype="int32"),
             "array 'labels_action_type' is int32 per sample, not int16 per sample",
         ),
@@ -59,15 +41,6 @@ def test_names_that_cannot_be_told_apart(names, message):
 )
 def test_the_first_difference_in_one_line(other, difference):
     assert GAME.difference(other) == difference
-
-
-def test_arrays_that_are_there_twice_or_not_at_all():
-    with pytest.raises(DataError, match="array 'x' is there twice"):
-        StoreSchema((ArraySpec("x", np.dtype("f4")), ArraySpec("x", np.dtype("f8"))))
-    with pytest.raises(
-        DataError, match="there is no array 'labels_units'; known: strategic_features, labels_"
-    ):
-        GAME.spec("labels_units")
 
 
 def test_columns_are_carried_along_and_make_no_difference():

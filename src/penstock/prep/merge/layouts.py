@@ -22,8 +22,7 @@ from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.merge.options import MergeOptions
-from penstock.readers.batch_layouts import ALIGNMENT_BYTES
-from penstock.readers.npy_members import npy_header
+from penstock.readers.batch_layouts import ALIGNMENT_BYTES, npy_header
 from penstock.readers.store_schema import LABELS, MASKS, ArraySpec, StoreSchema
 from penstock.runtime.checksums import joined_checksum
 from penstock.runtime.durable import PARTIAL_SUFFIX
