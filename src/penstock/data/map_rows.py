@@ -103,7 +103,6 @@ def _column(name: str, values: list[Any], is_list: bool) -> Column:
 
 
 def _array(name: str, values: Any) -> NDArray[Any]:
-    """An array; texts are objects, as those that are read."""
     try:
         array = np.asarray(values)
     except ValueError as error:

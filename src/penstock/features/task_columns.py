@@ -29,7 +29,6 @@ def read_label(batch: pa.RecordBatch | pa.Table, column: str, binary: bool = Fal
 
 
 def read_sample_weight(batch: pa.RecordBatch | pa.Table, column: str) -> Float32Array:
-    """Weights as float32: finite and not negative."""
     weights = _one_number_per_row(batch, column, "sample weight").astype(np.float32, copy=False)
     _refuse(~(np.isfinite(weights) & (weights >= 0)), weights, column, "is no sample weight: finite and >= 0")
     return weights
