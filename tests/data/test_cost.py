@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.config.errors import BudgetExceeded, DataError
+from penstock.config.errors import DataError
 from penstock.data.cut import CostCut
 from penstock.data.row_cost import ColumnCost
 from penstock.data.sections import Oversize
@@ -169,18 +169,6 @@ def test_rows_that_wait_are_leased() -> None:
 
     assert [batch.num_rows for batch in stage] == [10, 2]
     assert (share.peak_bytes, share.held_bytes) == (9 * 16, 0)
-
-
-def test_rows_that_cost_nothing_do_not_fill_the_memory() -> None:
-    share = Share("cut", 100)
-    with pytest.raises(BudgetExceeded) as caught:
-        cut([0] * 12, 3, 3, 3, 3, share=share)
-
-    assert str(caught.value) == (
-        "9 rows take 144B and do not fill a batch yet, but cut may hold 100B; set data_config.max_batch_rows, or "
-        "lower data_config.batch_cost_size"
-    )
-    assert share.held_bytes == 0
 
 
 def test_many_small_batches_of_one_chunk_are_cut_in_time_that_grows_with_their_number() -> None:

@@ -47,15 +47,6 @@ def test_what_was_done_before_is_no_part_of_the_rate():
     ]
 
 
-def test_it_serves_alone_and_needs_no_total(capsys):
-    with ProgressLogger("read", "rows", every=5, min_seconds=0.0, clock=Clock()) as progress:
-        progress.advance(5)
-        progress.note("half of it")
-        progress.advance(5)
-
-    assert capsys.readouterr().err == "read: rows 5\nhalf of it\nread: rows 10\n"
-
-
 FIELDS = {"samples": "11,626", "samples/s": "2,722", "memory": "198.3MiB", "files/s": "5.2", "left": "0:12"}
 
 
