@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
-from penstock.readers.columns import is_list
+from penstock.readers.columns import ArrowArray, is_list
 from penstock.readers.order import Int64Array
 from penstock.readers.stream import ROW_COLUMN
 
@@ -26,10 +26,6 @@ FUNCTIONS = {
 
 _CALL = re.compile(r"\s*(?P<function>\w+)\s*\((?P<names>[^()]*)\)\s*")
 _EXAMPLE = "write it like sum_of_lengths(clicks, carts)"
-
-
-ArrowArray = Any
-"""pa.Array: its type stubs know fewer methods than the classes have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,7 @@ from penstock.features.feature import (
     sum_by_row,
 )
 from penstock.features.text import Text
-from penstock.readers.columns import is_list
-
-ArrowArray = Any
-"""pa.Array: its type stubs know fewer methods than the classes have."""
+from penstock.readers.columns import ArrowArray, is_list
 
 _FLOATS = {pa.float32().id, pa.float64().id}
 _USABLE = "integers, floating and decimal numbers, booleans, strings, dates, timestamps, lists of these, maps"

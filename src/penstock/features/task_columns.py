@@ -111,8 +111,8 @@ def read_sessions(batch: pa.RecordBatch | pa.Table, column: str) -> Int64Array:
         raise BadValue(column, None, None, f"is a {values.type}; a session is one value")
     if not pa.types.is_dictionary(values.type):
         values = pc.dictionary_encode(values)
-    places: NDArray[Any] = values.indices.to_numpy(zero_copy_only=False)
+    codes: NDArray[Any] = values.indices.to_numpy(zero_copy_only=False)
     if not values.null_count:
-        return places.astype(np.int64)
+        return codes.astype(np.int64)
     own_sessions = np.arange(len(values), dtype=np.int64) + len(values.dictionary)
-    return np.where(np.isnan(places), own_sessions, np.nan_to_num(places)).astype(np.int64)
+    return np.where(np.isnan(codes), own_sessions, np.nan_to_num(codes)).astype(np.int64)
