@@ -112,27 +112,27 @@ class Parser:
         texts = [name for feature in self.features if feature.reads_text for name in feature.inputs]
         return tuple(name for name in dict.fromkeys(texts) if name not in numbers)
 
-    def parse(self, batch: pa.RecordBatch | pa.Table, with_labels: bool = True) -> ParsedBatch:
-        """The columns of one batch. A bad value is a DataError with file, row, column and value."""
-        return self._parse(batch, with_labels, None)
-
     def parse_fast(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
         """The same as `parse`, with features in `plain` where they are plain columns, and in `features` elsewhere."""
         plain = None if self._fast_path is None else self._fast_path.pack(batch)
-        return self._parse(batch, with_labels, plain)
+        return self.parse(batch, with_labels, plain)
 
-    def _parse(
-        self, batch: pa.RecordBatch | pa.Table, with_labels: bool, plain: PlainColumns | None
+    def parse(
+        self,
+        batch: pa.RecordBatch | pa.Table,
+        with_labels: bool = True,
+        plain: PlainColumns | None = None,
     ) -> ParsedBatch:
+        """The columns of one batch; features are not parsed that are in `plain` already.
+
+        A bad value is a DataError with file, row, column and value.
+        """
         row_ids = _row_ids(batch)
         labels: dict[str, NumberArray] = {}
         weights: dict[str, Float32Array] = {}
         try:
-            features = (
-                {}
-                if plain is not None
-                else {feature.name: _checked_column(feature, batch) for feature in self.features}
-            )
+            parsed = self.features if plain is None else ()
+            features = {feature.name: _checked_column(feature, batch) for feature in parsed}
             if with_labels:
                 labels = {
                     name: read_label(batch, name, name in self.binary_labels) for name in self.label_fields
