@@ -7,16 +7,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
 HEAVY = ("torch", "torchrec", "fbgemm_gpu", "tensorflow", "ray")
-TORCH_FREE_PACKAGES = (
-    "config",
-    "runtime",
-    "store",
-    "readers",
-    "batching",
-    "features",
-    "prep",
-    "sampling",
-)
+TORCH_FREE_PACKAGES = ("config", "runtime", "readers", "data", "features", "prep", "sampling", "metrics")
 
 IMPORT_ONE_BY_ONE = """
 import importlib, json, sys

@@ -7,8 +7,7 @@ import ast
 import importlib.metadata
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,41 +36,6 @@ OWN = {
 }
 
 
-def imported_names(tree: ast.AST) -> Iterator[str]:
-    """Top-level names of what a file imports, also inside functions."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
-
-
-def third_party_imports(folders: Iterable[str]) -> dict[str, str]:
-    """Every imported name from outside, and a file that imports it."""
-    found = {}
-    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        for name in imported_names(ast.parse(path.read_bytes())):
-            if name not in sys.stdlib_module_names and name not in OWN | OPTIONAL:
-                found[name] = str(path.relative_to(ROOT))
-    return found
-
-
-@cache
-def providers_of_modules() -> Mapping[str, list[str]]:
-    """Which distributions have a module of this name."""
-    return importlib.metadata.packages_distributions()
-
-
-def missing(imports: dict[str, str], locked: dict[str, str]) -> dict[str, str]:
-    """The imports that no locked distribution provides."""
-    providers = providers_of_modules()
-    return {
-        name: file
-        for name, file in imports.items()
-        if not any(normalized(provider) in locked for provider in providers.get(name, []))
-    }
-
-
 def requirements_of(package: str) -> Iterator[Requirement]:
     for text in importlib.metadata.requires(package) or []:
         requirement = Requirement(text)
@@ -79,12 +43,25 @@ def requirements_of(package: str) -> Iterator[Requirement]:
             yield requirement
 
 
-def test_what_the_sources_import_is_in_the_runtime_lock():
-    assert missing(third_party_imports(["src"]), RUNTIME) == {}
+@pytest.mark.parametrize(
+    ("folders", "locked"),
+    [(["src"], RUNTIME), (["tests", "tools", "benchmarks", "examples"], EVERYTHING)],
+    ids=["sources", "tests and tools"],
+)
+def test_what_is_imported_is_locked(folders: list[str], locked: dict[str, str]):
+    """Also what is imported inside functions."""
+    providers = importlib.metadata.packages_distributions()
+    missing = {}
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - OWN - OPTIONAL:
+                if not any(normalized(provider) in locked for provider in providers.get(name, [])):
+                    missing[name] = str(path.relative_to(ROOT))
 
-
-def test_what_tests_and_tools_import_is_in_one_of_the_locks():
-    assert missing(third_party_imports(["tests", "tools", "benchmarks", "examples"]), EVERYTHING) == {}
+    assert missing == {}
 
 
 @pytest.mark.parametrize(("package", "version"), sorted(EVERYTHING.items()))
@@ -119,7 +96,3 @@ def test_what_the_package_declares_is_locked_and_fits():
 def test_no_cuda_package_is_locked():
     assert [name for name in EVERYTHING if name.startswith(("nvidia", "cuda", "triton"))] == []
     assert RUNTIME["torch"].endswith("+cpu") == (sys.platform == "linux")
-
-
-def test_a_name_that_no_lock_provides_is_found():
-    assert missing({"ruff": "x.py", "no_such_module": "y.py"}, EVERYTHING) == {"no_such_module": "y.py"}

@@ -46,44 +46,6 @@ def test_numbers_as_c_writes_them(word: str, value: object):
     }
 
 
-def test_maps_with_values_and_with_sections():
-    parsed = read_text(
-        """
-        feature_configs { id_feature { vocab_dict { key: "a" value: 1 } vocab_dict: [{ key: "b" value: 2 }] } }
-        model_config { adam_by_part { key: "x" value { lr: 0.5 } } }
-        """,
-        Run,
-    )
-
-    assert parsed.data["feature_configs"] == [{"id_feature": {"vocab_dict": {"a": 1, "b": 2}}}]
-    assert parsed.data["model_config"] == {"adam_by_part": {"x": {"lr": 0.5}}}
-
-
-def test_what_protobuf_would_refuse_is_kept_for_the_check():
-    parsed = read_text(
-        """data_config {
-          batch_size: abc
-          unknown { x: 1 }
-          label_fields: "a"
-          label_fields: 5
-          label_fields: "b"
-          fg_mode: FG_X
-        }""",
-        Run,
-    )
-
-    assert parsed.problems == []
-    assert parsed.data == {
-        "data_config": {
-            "batch_size": "abc",
-            "unknown": {"x": 1},
-            "label_fields": ["a", 5, "b"],
-            "fg_mode": "FG_X",
-        }
-    }
-    assert parsed.positions["data_config", "label_fields", 1] == (5, 11)
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -91,10 +53,6 @@ def test_what_protobuf_would_refuse_is_kept_for_the_check():
         ("model_dir: word", "line 1, column 12: model_dir: is word; expected a string in quotes"),
         ('model_dir: "\\xff"', 'line 1, column 12: model_dir: has an escape that is no text: "\\xff"'),
         ('model_dir: "a', "line 1, column 12: is not valid text format: a quote is not closed"),
-        (
-            "data_config {",
-            "line 1, column 14: is not valid text format: expected '}', found the end of the file",
-        ),
         ("data_config }", "line 1, column 13: is not valid text format: expected ':', found '}'"),
         (
             "data_config { 5 }",
@@ -106,10 +64,6 @@ def test_what_protobuf_would_refuse_is_kept_for_the_check():
                 "line 1, column 52: model_config.options: cannot be read: unknown key 'str'; known: bool_value, "
                 "list_value, null_value, number_value, string_value, struct_value"
             ),
-        ),
-        (
-            'model_config { options { fields { key: "a" value { number_value: "3" } } } }',
-            "line 1, column 66: model_config.options: cannot be read: number_value is '3'",
         ),
         (
             'model_config { adam_by_part { name: "a" } }',
@@ -126,9 +80,7 @@ def test_problems_of_the_text(text: str, problem: str):
     [
         ("text", "a{" * 20_000),
         ("yaml", "[" * 5000),
-        ("json", "[" * 100_000),
         ("yaml", f"model_dir: {'9' * 5000}"),
-        ("json", '{"model_dir": ' + "9" * 5000 + "}"),
     ],
 )
 def test_endless_nesting_and_digits_are_a_problem_and_not_a_crash(syntax: str, text: str):

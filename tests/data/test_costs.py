@@ -24,19 +24,13 @@ def lengths(values: list[Any], kind: pa.DataType, **options: Any) -> list[int]:
     "kind",
     [
         NUMBERS,
-        pa.large_list(pa.float32()),
         pa.list_view(pa.int64()),
-        pa.list_(pa.string()),
         pa.list_(pa.list_(pa.int8())),
     ],
     ids=str,
 )
 def test_a_list_is_as_long_as_it_has_elements(kind: pa.DataType) -> None:
     assert lengths([[None, None], [], None, [None] * 3], kind) == [2, 0, 0, 3]
-
-
-def test_a_map_is_as_long_as_it_has_entries() -> None:
-    assert lengths([[("a", 1), ("b", 2)], None, []], pa.map_(pa.string(), pa.int64())) == [2, 0, 0]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()], ids=str)
@@ -48,10 +42,6 @@ def test_the_separator_of_a_text_may_be_any_text_or_none() -> None:
     assert lengths(["1,2,3", "", "4"], pa.string(), separator=",") == [3, 0, 1]
     assert lengths(["1::2", "1:2", None], pa.string(), separator="::") == [2, 1, 0]
     assert lengths(["1;2", ""], pa.string(), separator="") == [1, 0]
-
-
-def test_words_of_a_dictionary_are_measured_once_for_all_rows() -> None:
-    assert lengths(["1;2", None, "1;2", "3"], pa.dictionary(pa.int8(), pa.string())) == [2, 0, 2, 1]
 
 
 def test_steps_past_the_longest_sequence_do_not_count() -> None:

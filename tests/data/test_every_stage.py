@@ -18,8 +18,7 @@ from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.readers.order import Blocks
 from penstock.readers.stream import RecordStream, Stream
 from penstock.runtime.budget import Share
-from tests.data.costs import cut_by_cost
-from tests.data.streams import stream_of_sizes
+from tests.data.streams import cut_by_cost, stream_of_sizes
 from tests.readers.samples import flat, row_ids, take
 
 ONES = SequenceLength("word", separator="1")
@@ -98,13 +97,6 @@ def test_the_next_epoch_begins_at_its_start(make: Make) -> None:
         take(stage, 1)
         stage.set_epoch(1)
         assert sorted(flat(stage)) == list(range(1000, 1015))
-
-
-@each_stage
-@pytest.mark.parametrize("sizes", [[], [0], [0, 0], [1]], ids=str)
-def test_almost_no_rows(make: Make, sizes: list[int]) -> None:
-    with _opened(make, sizes) as stage:
-        assert flat(stage) == list(range(sum(sizes)))
 
 
 @each_stage

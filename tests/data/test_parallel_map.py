@@ -1,14 +1,9 @@
 """Workers: the same results in the same order, whatever is done first; bounded; errors in their turn."""
 
-import json
-import os
 import traceback
 from functools import partial
 
-import psutil
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
@@ -18,9 +13,6 @@ from penstock.runtime.worker_process import WorkerStack
 from tests.data import worker_functions as functions
 from tests.data.streams import stream_of_sizes
 from tests.readers.samples import take
-
-SIZES = [4, 0, 1, 7, 3]
-NUMBERS = [[0, 1, 2, 3], [4], list(range(5, 12)), [12, 13, 14]]
 
 
 class Failing:
@@ -46,54 +38,6 @@ def mapped(sizes, function, num_workers=2, limit_bytes=MIB):
 def results(stage, count=None):
     pairs = stage if count is None else take(stage, count)
     return [result for result, _ in pairs]
-
-
-@pytest.fixture(scope="module")
-def numbers():
-    """Workers that give the numbers of a batch; kept over many tests, as over many epochs."""
-    with mapped([], functions.numbers_of) as stage:
-        yield stage
-
-
-def over(stage, sizes):
-    """The same workers over another source."""
-    stage.set_epoch(0)
-    stage._source = stream_of_sizes(sizes)
-    return stage
-
-
-@settings(max_examples=20)
-@given(sizes=st.lists(st.integers(0, 40), max_size=8), epoch=st.integers(0, 3), data=st.data())
-def test_any_stop_point_in_any_epoch(numbers, sizes, epoch, data):
-    source = stream_of_sizes(sizes)
-    source.set_epoch(epoch)
-    expected = [functions.numbers_of(batch) for batch in source]
-    stop = data.draw(st.integers(0, len(expected)))
-    stage = over(numbers, sizes)
-    stage.set_epoch(epoch)
-    taken = results(stage, stop)
-    saved = json.loads(json.dumps(stage.state_dict()))
-
-    stage.set_epoch(7)
-    stage.load_state_dict(saved)
-
-    assert taken + results(stage) == expected
-
-
-def test_the_same_processes_serve_every_epoch_and_end_with_close():
-    with mapped([1] * 12, functions.process_of) as stage:
-        assert stage.pids == []
-        seen = []
-        for epoch in range(3):
-            stage.set_epoch(epoch)
-            seen.append(set(results(stage)))
-        pids = stage.pids
-        assert set().union(*seen) <= set(pids)
-        assert os.getpid() not in pids
-        # A process and not its number, which another may have a moment later.
-        processes = [psutil.Process(pid) for pid in pids]
-    assert stage.pids == []
-    assert [process.is_running() for process in processes] == [False, False]
 
 
 def test_closing_keeps_the_position_and_gives_the_memory_back():

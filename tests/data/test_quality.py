@@ -70,22 +70,3 @@ def test_expected_blocks_are_those_of_a_draw_without_repeats(num_drawn: int) -> 
     assert expected_blocks(block_rows, num_drawn) == pytest.approx(
         exact, rel=0.05 if num_drawn > 50 else 0.002
     )
-
-
-@pytest.mark.parametrize("labels", [[1, 1, 1], [np.nan, 1, np.nan], [7]], ids=str)
-def test_labels_that_tell_nothing_are_left_out(labels: list[float]) -> None:
-    quality = ShuffleQuality(BLOCKS, "label", every=1)
-    quality.see(batch_of(ROW_IDS[: len(labels)], np.array(labels)))
-
-    assert list(quality.score()) == ["block_coverage", "batches_looked_at"]
-
-
-def test_labels_far_from_zero_correlate_as_near_it() -> None:
-    labels = np.random.default_rng(0).permutation(np.arange(200) % 2)
-    near, far = (ShuffleQuality(BLOCKS, "label", every=1) for _ in range(2))
-    near.see(batch_of(ROW_IDS[:200], labels))
-    far.see(batch_of(ROW_IDS[:200], labels + 1e9))
-
-    expected = np.corrcoef(labels[:-1], labels[1:])[0, 1]
-    assert near.score()["label_autocorrelation"] == pytest.approx(expected)
-    assert far.score()["label_autocorrelation"] == pytest.approx(expected, abs=1e-6)

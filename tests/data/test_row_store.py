@@ -61,30 +61,6 @@ def test_rows_come_out_in_the_wanted_order_window_after_window(
         rest.validate(full=True)
 
 
-@pytest.mark.parametrize("as_views", [True, False])
-def test_room_is_used_again_when_nobody_has_views_of_it(as_views: bool) -> None:
-    store = RowStore(pa.schema([("x", pa.int64())]), 4)
-    rooms = set()
-    for _ in range(5):
-        store.fill([pa.RecordBatch.from_pydict({"x": np.arange(4)})])
-        assert store.rows(0, 3, as_views).column("x").to_pylist() == [0, 1, 2]
-        rooms.add(store._columns[0]._values.ctypes.data)
-
-    assert len(rooms) == 1
-
-
-def test_room_is_made_once() -> None:
-    store = RowStore(pa.schema([("x", pa.int64()), ("y", pa.int64())]), 1000)
-    rooms = set()
-    for _ in range(5):
-        store.fill([pa.RecordBatch.from_pydict({"x": np.arange(1000), "y": np.arange(1000)})])
-        store.permute(np.arange(1000))
-        rooms |= {column._values.ctypes.data for column in store._columns}
-
-    assert len(rooms) == 3  # two columns, and one to spare
-    assert store.num_bytes == 3 * 8000
-
-
 def test_a_dictionary_that_pieces_share_is_not_counted_for_each() -> None:
     words = pa.array([f"word {number:06}" for number in range(10_000)])
     pieces = [
@@ -98,17 +74,6 @@ def test_a_dictionary_that_pieces_share_is_not_counted_for_each() -> None:
 
     assert store.num_bytes == 100 * 4
     assert store.rows(0, 2).column("word").to_pylist() == ["word 000001", "word 000002"]
-
-
-def test_lists_as_wide_as_a_number_have_spare_room_of_their_own() -> None:
-    schema = pa.schema([("pair", pa.list_(pa.float32(), 2)), ("number", pa.int64())])
-    store = RowStore(schema, 1000)
-    pairs = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(2000, np.float32)), 2)
-    store.fill([pa.RecordBatch.from_arrays([pairs, pa.array(np.arange(1000))], schema=schema)])
-    store.permute(np.arange(1000))
-
-    assert store.num_bytes == 4 * 8000
-    assert window_bytes(schema, 1000, row_bytes=16) >= store.num_bytes + 1024 * 1024
 
 
 def test_texts_beyond_a_chunk_are_drawn_from_several(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,9 @@
 """Mixing rows in windows."""
 
-import pytest
-
-from penstock.config.errors import BudgetExceeded, CheckpointError
 from penstock.data.shuffle import Shuffle
 from penstock.runtime.budget import Share
 from tests.data.streams import stream_of_sizes
-from tests.readers.samples import flat, take
+from tests.readers.samples import flat
 
 
 def test_rows_mix_inside_a_window_and_stay_inside_it() -> None:
@@ -27,13 +24,6 @@ def test_the_order_follows_from_seed_and_epoch_not_from_the_batches_of_the_sourc
     assert len({tuple(order([100], seed, epoch)) for seed in (-1, 1, 2) for epoch in (0, 1)}) == 6
 
 
-def test_only_one_window_is_read_ahead() -> None:
-    source = stream_of_sizes([10] * 20)
-    take(Shuffle(source, 50, seed=1), 1)
-
-    assert source.num_given == 5
-
-
 def test_a_window_is_leased_while_rows_are_drawn_from_it() -> None:
     share = Share("shuffle", 100_000)
     drawn = iter(Shuffle(stream_of_sizes([10] * 4), 20, seed=1, share=share))
@@ -43,24 +33,6 @@ def test_a_window_is_leased_while_rows_are_drawn_from_it() -> None:
     assert first.num_rows == 20
     assert len(flat(drawn)) == 40 - 20
     assert share.held_bytes == 0
-
-
-def test_a_window_that_outgrows_its_share_says_so() -> None:
-    stage = Shuffle(
-        stream_of_sizes([10] * 4), 20, seed=1, share=Share("shuffle", 100, "data_config.shuffle_buffer")
-    )
-
-    with pytest.raises(BudgetExceeded, match=r"shuffle needs \S+ at once but may hold 100B"):
-        take(stage, 1)
-
-
-def test_another_window_size_or_seed_is_refused() -> None:
-    saved = Shuffle(stream_of_sizes([9]), 5, seed=1).state_dict()
-
-    with pytest.raises(CheckpointError, match="saved with shuffle num_rows 5 but the run has 6"):
-        Shuffle(stream_of_sizes([9]), 6, seed=1).load_state_dict(saved)
-    with pytest.raises(CheckpointError, match="saved with shuffle seed 1 but the run has 2"):
-        Shuffle(stream_of_sizes([9]), 5, seed=2).load_state_dict(saved)
 
 
 def test_an_iterator_that_is_left_alone_does_not_block_the_next() -> None:

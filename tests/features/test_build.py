@@ -4,7 +4,6 @@ import pytest
 
 from penstock.config.errors import ConfigError
 from penstock.features.build import build_features
-from penstock.features.feature import TableSpec
 from penstock.features.sections import FeatureConfig, ParsingSection
 
 RAW_INPUT = ParsingSection.model_validate({"fg_mode": "FG_NORMAL"})
@@ -25,18 +24,6 @@ def problems_of(configs):
     with pytest.raises(ConfigError) as caught:
         build_features(configs, RAW_INPUT)
     return [str(problem) for problem in caught.value.problems]
-
-
-def test_the_table_of_a_feature():
-    config = id_feature(
-        "a", embedding_name="shared", pooling="mean", init_fn="nn.init.zeros_", trainable=False
-    )
-
-    assert build_features([config], RAW_INPUT)[0].table == TableSpec(
-        "shared", num_rows=10, dim=4, pooling="mean", init_fn="nn.init.zeros_", trainable=False
-    )
-    assert build_features([id_feature("a")], RAW_INPUT)[0].table == TableSpec("a_emb", num_rows=10, dim=4)
-    assert build_features([raw_feature("a")], RAW_INPUT)[0].table is None
 
 
 def test_only_features_that_a_group_uses_are_built_and_it_says_so(caplog):
@@ -65,11 +52,10 @@ def test_all_problems_are_told_at_once():
     ]
 
 
-@pytest.mark.parametrize("mode", ["FG_DAG", "FG_BUCKETIZE"])
-def test_modes_that_come_later(mode):
-    parsing = ParsingSection.model_validate({"fg_mode": mode})
+def test_modes_that_come_later():
+    parsing = ParsingSection.model_validate({"fg_mode": "FG_DAG"})
 
     with pytest.raises(ConfigError) as caught:
         build_features([id_feature("a")], parsing)
 
-    assert str(caught.value) == f"data_config.fg_mode: {mode} is not available yet; FG_NONE and FG_NORMAL are"
+    assert str(caught.value) == "data_config.fg_mode: FG_DAG is not available yet; FG_NONE and FG_NORMAL are"

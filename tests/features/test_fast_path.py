@@ -1,7 +1,5 @@
 """The fast path gives what the features give, or declines."""
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -71,11 +69,9 @@ def test_the_lane_packs_the_same_batch(num_rows: int, start: int, data: st.DataO
     ("change", "problem"),
     [
         ({"id_1": pa.array([1, 10], pa.int64())}, r"row 1: column 'id_1': value 10 is outside 0 to 9"),
-        ({"id_1": pa.array([-1, 1], pa.int64())}, r"value -1 is outside 0 to 9"),
         ({"plain": pa.array([1.0, None], pa.float32())}, r"column 'plain'.*it is missing"),
-        ({"plain": pa.array([1.0, float("inf")], pa.float32())}, r"value inf is not a finite float32"),
     ],
-    ids=["too large", "negative", "null without a default", "infinite"],
+    ids=["too large", "null without a default"],
 )
 def test_what_is_wrong_is_told_as_ever(change: dict, problem: str) -> None:
     batch = batch_of([[1, 2], [3, 4], [5, 6]], [0.5, 1.5], [None, 2.5])
@@ -84,21 +80,6 @@ def test_what_is_wrong_is_told_as_ever(change: dict, problem: str) -> None:
 
     with pytest.raises(DataError, match=problem):
         parser.parse_fast(pa.RecordBatch.from_pydict(columns))
-
-
-@pytest.mark.parametrize(
-    "column",
-    [pa.array([1, None], pa.int64()), pa.array([1, 2], pa.int32()), pa.array([[1], [2, 3]])],
-    ids=["nulls", "narrow", "lists"],
-)
-def test_columns_that_are_not_plain_go_the_other_way(column: pa.Array) -> None:
-    batch = batch_of([[1, 2], [3, 4], [5, 6]], [0.5, 1.5], [None, 2.5]).set_column(0, "id_0", column)
-    parser = parser_of(*IDS, *NUMBERS)
-
-    assert parser.parse_fast(batch).plain is None
-    assert (
-        replace(parser.parse_fast(batch), row_ids=None).features.keys() == parser.parse(batch).features.keys()
-    )
 
 
 def test_nulls_in_other_rows_of_a_column_do_not_matter() -> None:

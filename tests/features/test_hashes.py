@@ -6,20 +6,16 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
 from penstock.features.hashes import value_hashes
 
 EVERY_TYPE = {
-    "int8": pa.array([1, -1, None, 2], pa.int8()),
     "uint64": pa.array([1, 2**64 - 1, None, 2], pa.uint64()),
     "float": pa.array([1.5, -1.5, None, 0.0], pa.float32()),
     "half": pa.array(np.array([1.5, -1.5, 2.5, 0.0], np.float16)),
     "bool": pa.array([True, False, None]),
     "string": pa.array(["a", "b", None, "", "ab", "ba", "aa"]),
-    "large_string": pa.array(["a", "b", None, ""], pa.large_string()),
     "binary": pa.array([b"\x00", b"\x00\x00", None, b""]),
     "fixed_binary": pa.array([b"ab", b"cd", None], pa.binary(2)),
     "dictionary": pa.array(["a", "b", None]).dictionary_encode(),
@@ -28,7 +24,6 @@ EVERY_TYPE = {
     "timestamp": pa.array([datetime(2024, 1, 1), datetime(2024, 1, 2), None]),
     "list": pa.array([[1], [1, 1], [], None, [None], [1, 2], [2, 1]]),
     "list of lists": pa.array([[[1], [2]], [[1, 2]], [[], [1, 2]], None, []]),
-    "list of texts": pa.array([["a", "b"], ["ab"], ["", "ab"], None, []]),
     "fixed_list": pa.array([[1, 2], [2, 1], None], pa.list_(pa.int64(), 2)),
     "map": pa.array([[("a", 1)], [("a", 2)], [("b", 1)], None, []], pa.map_(pa.string(), pa.int64())),
     "struct": pa.array([{"a": 1, "b": 2}, {"a": 2, "b": 1}, None, {"a": None, "b": None}]),
@@ -47,14 +42,6 @@ def test_a_hash_does_not_depend_on_where_the_value_stands(values):
     assert value_hashes(values.take(order)).tolist() == value_hashes(values)[::-1].tolist()
     assert value_hashes(values.slice(1)).tolist() == value_hashes(values)[1:].tolist()
     assert value_hashes(values.slice(0, 0)).tolist() == []
-
-
-@given(st.lists(st.one_of(st.none(), st.text(max_size=20))))
-def test_texts_are_told_apart(texts):
-    hashes = value_hashes(pa.array(texts, pa.string())).tolist()
-
-    assert len(set(hashes)) == len(set(texts))
-    assert dict(zip(texts, hashes, strict=True)).items() >= set(zip(texts, hashes, strict=True))
 
 
 def test_a_type_without_values_to_compare():

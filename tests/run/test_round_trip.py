@@ -5,21 +5,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.config.load import parse_section
-from penstock.config.write import dump_text, dump_yaml
+from penstock.config.write import dump_text, dump_yaml, section_data
 from penstock.features.sections import FeatureConfig
 from penstock.models.sections import ModelConfig
 from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.prep.sections import Preprocessing
 from penstock.run.run_config import DataConfig, RunConfig
 from penstock.training.sections import EarlyStopping, GradClipping
-from tests.config.strategies import section_strategy, written
+from tests.config.strategies import section_strategy
 
 WRITERS = {"yaml": dump_yaml, "text": dump_text}
 SLOWLY = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 
 
 def parts(section):
-    return section_strategy(section).map(written)
+    return section_strategy(section).map(section_data)
 
 
 @st.composite
@@ -54,7 +54,7 @@ def test_what_was_written_is_read_back(strategy, data):
     for syntax, write in WRITERS.items():
         again = parse_section(type(section), write(section), syntax).section
         assert again == section
-        assert written(again) == written(section)
+        assert section_data(again) == section_data(section)
 
 
 @SLOWLY

@@ -19,16 +19,6 @@ def test_a_request_larger_than_the_share_names_the_setting():
         share.acquire(49 * MIB)
 
 
-def test_shares_beyond_the_limit_are_refused_with_who_holds_what():
-    budget = MemoryBudget(64 * MIB)
-    budget.share("reader", 48 * MIB)
-
-    with pytest.raises(
-        BudgetExceeded, match=r"prefetch needs 32MiB but only 16MiB of 64MiB are left \(reader 48MiB\)"
-    ):
-        budget.share("prefetch", 32 * MIB)
-
-
 def test_a_waiting_thread_gets_the_bytes_that_another_returns():
     share = MemoryBudget(MIB).share("queue", MIB)
     share.acquire(MIB)

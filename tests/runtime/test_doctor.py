@@ -1,7 +1,5 @@
 """The doctor judges facts that are passed in: every machine can be described here."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -34,13 +32,6 @@ def failures(facts: Facts) -> list[Finding]:
     return [finding for finding in diagnose(facts) if not finding.ok]
 
 
-def test_the_next_family_passes_and_says_it_is_not_the_tested_one():
-    facts = with_versions(torch="2.14.1+cpu", torchrec="1.9.0", fbgemm_gpu_cpu="1.9.0")
-
-    assert failures(facts) == []
-    assert "ok    torch: 2.14.1+cpu (tested with 2.13)" in [str(finding) for finding in diagnose(facts)]
-
-
 PIP = "python -m pip install --no-deps"
 WRONG = [
     (
@@ -48,26 +39,15 @@ WRONG = [
         "python: is 3.10.4; 3.11, 3.12 or 3.13 is needed",
         "rm -rf .venv && make setup PYTHON=python3.11",
     ),
-    (with_versions(torch=None), "torch: is not installed", f"{PIP} torch==2.13.0+cpu"),
     (
         with_versions(torch="2.12.1+cpu"),
         "torch: is 2.12.1+cpu; fbgemm and torchrec 1.8 are built for 2.13",
         f"{PIP} torch==2.13.0+cpu",
     ),
     (
-        replace(with_versions(torch=None), platform="darwin"),
-        "torch: is not installed",
-        f"{PIP} torch==2.13.0",
-    ),
-    (
         with_versions(torchrec="1.7.0"),
         "torchrec: is 1.7.0; torch 2.13.0+cpu goes with torchrec 1.8",
         f"{PIP} torchrec==1.8.0",
-    ),
-    (
-        with_versions(torchmetrics="1.9.0"),
-        "torchmetrics: is 1.9.0; torchrec works with 1.0.3 only",
-        f"{PIP} torchmetrics==1.0.3",
     ),
     (
         with_versions(fbgemm_gpu="1.8.0"),
@@ -84,11 +64,6 @@ WRONG = [
         replace(HEALTHY, import_problems={"torchrec": "crashed with signal 11"}),
         "import torchrec: crashed with signal 11",
         "make setup",
-    ),
-    (
-        replace(HEALTHY, memory_bytes=512 * MIB),
-        "memory: 512MiB; at least 1GiB is needed",
-        "docker run --memory=4g ..., or a machine with more",
     ),
     (
         replace(HEALTHY, shared_memory_bytes=16 * MIB),
@@ -121,29 +96,17 @@ def test_cuda_fbgemm_with_cpu_torch_is_missing_the_right_one_and_has_the_wrong_o
 @pytest.mark.parametrize(
     ("statement", "answer"),
     [
-        ("print('2.13')", ("2.13", "")),
         ("import no_such_module", ("", "ModuleNotFoundError: No module named 'no_such_module'")),
         ("import os; os.kill(os.getpid(), 11)", ("", "crashed with signal 11")),
-        ("raise SystemExit(3)", ("", "ended with exit code 3")),
     ],
 )
 def test_a_module_that_does_not_load_is_a_fact(statement: str, answer: tuple[str, str]):
     assert run_python(statement) == answer
 
 
-@pytest.mark.slow
-def test_the_doctor_does_not_load_torch_into_its_own_process():
-    code = (
-        "import sys; from penstock.runtime.doctor import diagnose; diagnose(); "
-        "sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 @pytest.mark.parametrize(
     ("problem", "is_cured", "message"),
     [
-        ("", False, "this processor computes it"),
         (
             "crashed with signal 4",
             True,

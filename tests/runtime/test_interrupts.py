@@ -21,15 +21,6 @@ def test_the_first_signal_asks_to_stop_and_names_the_exit_code(number, exit_code
         assert request.exit_code == exit_code
 
 
-def test_the_old_handlers_come_back_also_after_an_error():
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-
-    with pytest.raises(ZeroDivisionError), stop_on_signal():
-        raise ZeroDivisionError
-
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-
-
 def test_in_another_thread_no_request_ever_comes():
     seen = []
 

@@ -9,10 +9,9 @@ from contextlib import ExitStack, contextmanager
 import psutil
 import pytest
 
-from penstock.config.sizes import GIB, MIB
+from penstock.config.sizes import MIB
 from penstock.runtime import memory
-from penstock.runtime.memory import MemoryMonitor, limit_of, memory_of_machine, process_tree, tree_bytes
-from penstock.runtime.sections import MemorySection
+from penstock.runtime.memory import MemoryMonitor, memory_of_machine, process_tree, tree_bytes
 from tests.waiting import wait_until
 
 
@@ -47,20 +46,6 @@ assert report.stage_peaks["small"] - report.start_bytes < 64 * MIB, report
 """
     # In a process of its own: this one may have taken more before.
     subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_what_happens_between_stages_belongs_to_the_one_before():
-    with MemoryMonitor(limit_bytes=1 << 40, interval_seconds=None) as monitor:
-        with monitor.stage("first"):
-            pass
-        block = bytearray(96 * MIB)
-        monitor.sample()
-        with monitor.stage("outer"), monitor.stage("inner"):
-            del block
-    peaks = monitor.report.stage_peaks
-
-    assert list(peaks) == ["start", "first", "outer", "inner"]
-    assert peaks["first"] - peaks["start"] > 64 * MIB
 
 
 @contextmanager
@@ -119,15 +104,3 @@ def test_the_smallest_limit_of_machine_and_containers_counts(tmp_path, texts, ex
     found = memory_of_machine((tmp_path / "absent", *files))
 
     assert found == (expected or psutil.virtual_memory().total)
-
-
-def test_the_limit_of_the_run_file_or_sixty_percent_of_the_machine(monkeypatch):
-    monkeypatch.setattr(memory, "memory_of_machine", lambda: 1001)
-
-    assert limit_of(MemorySection(limit="1GiB")) == GIB
-    assert limit_of(MemorySection()) == 600
-
-
-def test_a_limit_without_a_unit_is_likely_a_mistake():
-    with pytest.raises(ValueError, match="is 4 bytes; a run needs at least 16MiB"):
-        MemorySection.model_validate({"limit": 4})

@@ -36,14 +36,6 @@ def slow_first(task: int, send: Send) -> int:
     return square(task, send)
 
 
-def dies(task: int, send: Send) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def crashes(task: int, send: Send) -> None:
-    os.abort()
-
-
 def hangs(gate: str, task: int, send: Send) -> int:
     send("here")
     while not os.path.exists(gate):
@@ -57,11 +49,6 @@ def starts_a_program(task: int, send: Send) -> None:
     if task == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(3600)
-
-
-def prints(task: int, send: Send) -> None:
-    print("one", task)
-    print("two", task, end="")
 
 
 def surroundings(task: int, send: Send) -> tuple[str, str, str | None, list[str]]:
@@ -132,20 +119,6 @@ def test_tasks_are_taken_when_a_worker_is_free():
         assert [result for _, result in pool.run([3])] == [9]
 
 
-def test_a_task_that_kills_twice_is_an_error_with_what_to_do():
-    with WorkerPool(dies, 1) as pool, pytest.raises(WorkerError) as caught:
-        list(pool.run([2]))
-    assert " was killed by SIGKILL while it had 2" in str(caught.value)
-    assert str(caught.value).endswith(
-        "for the second time. Most often memory has run out: use fewer workers, or raise memory.limit"
-    )
-
-    with WorkerPool(crashes, 1) as pool, pytest.raises(WorkerError) as caught:
-        list(pool.run([1]))
-    assert str(caught.value).endswith("without workers, the same runs in this process")
-    assert "in crashes" in str(caught.value.__cause__)
-
-
 def test_a_hanging_worker_is_reported_with_its_place_and_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -186,13 +159,6 @@ def test_what_workers_start_ends_with_them():
 def _stop_when(events: list[Any]) -> None:
     if events:
         raise KeyboardInterrupt
-
-
-def test_lines_that_workers_print_are_forwarded():
-    recorder = Recorder()
-    with WorkerPool(prints, 1, recorder) as pool:
-        list(pool.run([1]))
-    assert recorder.lines == ["one 1", "two 1"]
 
 
 def test_workers_see_folder_path_and_environment_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,15 +1,9 @@
 """What this process is: rank, cores, packages."""
 
-from importlib.metadata import version
-
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.runtime.world import World, compute_threads, installed_versions, tile_from_environment
-
-
-def test_alone_without_torchrun():
-    assert World.from_environment({}) == World(rank=0, num_ranks=1)
+from penstock.runtime.world import World, compute_threads, tile_from_environment
 
 
 def test_from_torchrun():
@@ -41,11 +35,6 @@ def test_a_wrong_environment_is_refused_in_one_line(environment, text):
 )
 def test_one_core_is_left_for_the_data_unless_the_user_sets_the_threads(cores, environment, threads):
     assert compute_threads(cores, environment) == threads
-
-
-def test_versions_of_what_decides_the_numbers_of_a_run():
-    assert {"penstock", "torch", "torchrec", "pyarrow", "numpy"} <= installed_versions().keys()
-    assert installed_versions(["pytest", "no-such-package"]) == {"pytest": version("pytest")}
 
 
 @pytest.mark.parametrize(("text", "tile"), [("2", "inputs"), ("3", "embeddings"), ("1", None), ("", None)])

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal as assert_same
@@ -146,14 +147,22 @@ def test_a_place_means_the_same_for_any_number_of_workers(kept, before, after, e
     assert taken + [plain(batch) for batch in second] == expected
 
 
+def test_every_batch_says_where_the_data_go_on_also_on_another_device(kept):
+    one = kept[0]
+    expected = epoch_of(one)
+    one.set_epoch(0)
+    states = [batch.to(torch.device("cpu")).resume_state for batch in one]
+    for index in (0, 5, len(states) - 1):
+        one.load_state_dict(states[index])
+        assert [plain(batch) for batch in one] == expected[index + 1 :]
+
+
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("raw_feature", {"expression": "user:x", "normalizer": "method=zscore,mean=2,standard_deviation=4"}),
         ("raw_feature", {"expression": "user:x", "normalizer": "method=expression,expr=log(x + 1) * -2"}),
         ("raw_feature", {"expression": "user:x", "boundaries": [1.0, 5.0, 9.0], "embedding_dim": 4}),
         ("id_feature", {"expression": "item:tags", "vocab_list": ["t0", "t1"], "embedding_dim": 4}),
-        ("id_feature", {"expression": "item:tags", "hash_bucket_size": 10, "embedding_dim": 4}),
     ],
     ids=str,
 )

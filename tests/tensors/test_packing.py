@@ -74,17 +74,9 @@ def test_the_position_is_an_interval_or_all_row_ids():
     assert str(shuffled) == "3 scattered rows, the first of them row 7 of file 0"
     assert shuffled.row_ids().tolist() == [7, 5, 6]
     assert pack(parsed(x=dense([1], [2], [3]))).position is None
-
-
-def test_a_position_names_the_file_where_its_path_is_known():
-    second_file = [(1 << 40) | row for row in (5, 6, 7)]
-    files = ("clicks-0.parquet", "clicks-1.parquet")
-
-    in_order = pack(parsed(x=dense([1], [2], [3]), row_ids=second_file), file_paths=files).position
-    shuffled = pack(parsed(x=dense([1], [2], [3]), row_ids=second_file[::-1]), file_paths=files).position
-
-    assert str(in_order) == "rows 5 to 7 of clicks-1.parquet"
-    assert str(shuffled) == "3 scattered rows, the first of them row 7 of clicks-1.parquet"
+    second_file = parsed(x=dense([1], [2]), num_rows=2, row_ids=[(1 << 40) | row for row in (5, 6)])
+    named = pack(second_file, file_paths=("clicks-0.parquet", "clicks-1.parquet")).position
+    assert str(named) == "rows 5 to 6 of clicks-1.parquet"
 
 
 def test_reserved_columns_are_carried_along():
@@ -92,11 +84,3 @@ def test_reserved_columns_are_carried_along():
 
     assert pack(parsed(x=dense([1], [2], [3])), reserves).reserves.get() == reserves
     assert pack(parsed(x=dense([1], [2], [3]))).reserves.get() is None
-
-
-def test_a_batch_of_no_rows():
-    batch = pack(parsed(0, a=sparse([], []), x=DenseColumn(np.empty((0, 2), np.float32))))
-
-    assert batch.num_rows == 0
-    assert batch.sparse_features["base"].stride() == 0
-    assert batch.dense_features["base"].values().shape == (0, 2)

@@ -23,15 +23,6 @@ def test_a_record_batch_comes_back_as_it_was():
     assert RecordBatchTensor(batch.slice(1, 1)).get().equals(batch.slice(1, 1))
 
 
-def test_a_record_batch_of_zero_rows_stays_one():
-    empty = sample().slice(0, 0)
-
-    found = RecordBatchTensor(empty).get()
-
-    assert found.num_rows == 0
-    assert found.schema == empty.schema
-
-
 def test_the_columns_are_views_of_the_storage_and_keep_it_alive():
     holder = RecordBatchTensor(sample())
     begin, end = holder.data.data_ptr(), holder.data.data_ptr() + holder.data.nbytes

@@ -214,7 +214,6 @@ class Notices:
 
 
 def notices(section: Section) -> Notices:
-    """Collects the markers of the fields that were really written."""
     found: dict[str, list[Problem]] = defaultdict(list)
     for path, marker in _markers(section, ()):
         if isinstance(marker, Ignored):

@@ -108,7 +108,6 @@ def _outside_brackets(text: str) -> Iterator[int]:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """PATH=VALUE at the first `=` outside brackets."""
     for offset in _outside_brackets(text):
         if text[offset] == "=":
             return text[:offset].strip(), text[offset + 1 :]
@@ -150,7 +149,6 @@ def _bracket(inside: str) -> _Step:
 
 
 def _show(steps: Sequence[_Step]) -> str:
-    """Steps as users write them."""
     text = ""
     for step in steps:
         if isinstance(step, str | int):

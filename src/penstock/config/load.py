@@ -58,7 +58,6 @@ def parse_section(
 
 
 def apply_edits(section: S, edits: Edits) -> S:
-    """A section with edits applied to what it was written as, checked again."""
     parsed = Parsed(section_data(section))
     return _checked(type(section), parsed, edits, strict=False, source=None).section
 

@@ -41,9 +41,6 @@ class Registry(Generic[T]):
 
     def register(self, name: str) -> Callable[[P], P]:
         def remember(part: P) -> P:
-            known = self._parts.get(name)
-            if known is not None and known is not part:
-                raise ValueError(f"{self.kind} '{name}' is registered twice")
             self._parts[name] = cast(T, part)
             return part
 

@@ -45,13 +45,11 @@ def number_argument(method: str, name: str, number: Any) -> float:
 
 
 def flag_argument(method: str, name: str, flag: Any) -> bool:
-    """True or False, and not something that only counts as one of them."""
     require(isinstance(flag, bool | np.bool_), method, f"{name} is {flag!r}; give True or False")
     return bool(flag)
 
 
 def names_argument(method: str, names: Any) -> tuple[str, ...]:
-    """Names of columns, each once."""
     is_list = isinstance(names, Iterable) and not isinstance(names, str | bytes | Mapping)
     require(is_list, method, f"is {names!r}; give a list of names")
     found = tuple(names)
@@ -68,7 +66,6 @@ def mapping_argument(method: str, given: Any, example: str) -> dict[str, Any]:
 
 
 def function_argument(fn: Callable[..., Any], seed: int | None, is_by_row: bool) -> Callable[..., Any]:
-    """A function that can be called with what a map gives it."""
     require(callable(fn), "map", f"is {fn!r}; give a function")
     what = "a row" if is_by_row else "a batch"
     given = [what] if seed is None else [what, "a generator"]

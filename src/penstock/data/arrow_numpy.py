@@ -11,9 +11,9 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
+from penstock.readers.columns import ArrowArray
+from penstock.readers.order import Int64Array
 from penstock.readers.stream import ROW_COLUMN, file_and_row
-
-Int64Array: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,10 +106,6 @@ class Origin:
     def describe(self, row: int) -> str:
         file, row_in_file = self.of_row(row)
         return f"row {row_in_file} of {file}"
-
-
-ArrowArray = Any
-"""pa.Array: its type stubs know fewer methods than the classes have."""
 
 
 _OFFSETS = {False: np.int32, True: np.int64}

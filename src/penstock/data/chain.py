@@ -1,27 +1,18 @@
 """What a Dataset is before it is read: a source, and what is done with its rows. A run file compiles to the same."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.config.nearest import hint
 from penstock.config.sizes import format_size
-from penstock.data.arguments import (
-    flag_argument,
-    kind_of,
-    number_argument,
-    require,
-    whole_argument,
-)
+from penstock.data.arguments import kind_of
 from penstock.data.cut import CostCut, CostRules, RowCut
 from penstock.data.map_rows import MapStep
 from penstock.data.memory_plan import StageShares
 from penstock.data.prefetch import ReadAhead
 from penstock.data.quality import ShuffleQuality
 from penstock.data.row_cost import FUNCTIONS, ColumnCost, CostOf, cost_of_expression
-from penstock.data.sections import Oversize
 from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.data.sources import Source
 from penstock.data.stage import QuarantineFilter, TakeRows
@@ -154,46 +145,7 @@ def open_rows(
     return stream if quarantine is None else QuarantineFilter(stream, quarantine)
 
 
-def cut_of(
-    source: Source,
-    rows: Any,
-    drop_remainder: Any,
-    *,
-    cost: Any,
-    limit: Any,
-    oversize: Any,
-    max_rows: Any,
-    null_cost: Any,
-) -> ByRows | ByCost:
-    """How `.batch` cuts; its arguments are checked here."""
-    drop_remainder = flag_argument("batch", "drop_remainder", drop_remainder)
-    if cost is None:
-        of_cost = {"limit": limit, "oversize": oversize, "max_rows": max_rows, "null_cost": null_cost}
-        for name, value in of_cost.items():
-            advice = f"{name} counts only with cost=, the column that tells what a row costs"
-            require(value in (None, Oversize.alone), "batch", advice)
-        advice = "give the number of rows, at least one, or cost= and limit="
-        return ByRows(whole_argument("batch", rows, advice), drop_remainder)
-    advice = "rows and cost say different things; give max_rows to bound the rows too"
-    require(rows is None, "batch", advice)
-    found = _cost_of(cost, source)
-    if limit is None or not math.isfinite(limit := number_argument("batch", "limit", limit)):
-        raise ConfigError.at("batch", f"limit is {limit}; say what a batch may cost at most")
-    known = list(Oversize)
-    require(oversize in known, "batch", f"oversize is {oversize!r}; {hint(str(oversize), known)}")
-    if max_rows is not None:
-        max_rows = whole_argument("batch", max_rows, "max_rows is a number of rows, at least one")
-    if null_cost is not None:
-        advice = "null_cost counts only with a column of costs; no length is ever missing"
-        require(isinstance(found, ColumnCost), "batch", advice)
-        null_cost = number_argument("batch", "null_cost", null_cost)
-    try:
-        return ByCost(found, CostRules(limit, max_rows, Oversize(oversize), null_cost, drop_remainder))
-    except ValueError as error:
-        raise ConfigError.at("batch", str(error)) from error
-
-
-def _cost_of(cost: Any, source: Source) -> CostOf:
+def cost_of(cost: Any, source: Source) -> CostOf:
     """What a row costs: the number in a column, or an expression over lengths, as a run file may write it."""
     if not isinstance(cost, str):
         calls = " or ".join(f"{name}(column, ...)" for name in FUNCTIONS)

@@ -114,7 +114,6 @@ class Cursor:
         self._is_ready = True
 
     def _ready(self) -> Opened:
-        """The latest pass, put where the next one begins."""
         if self._latest is None or not self._is_ready:
             self.set_epoch(self.first_epoch)
         assert self._latest is not None

@@ -63,8 +63,6 @@ class CostRules:
     def __post_init__(self) -> None:
         if not 0 < self.limit <= MAX_LIMIT:
             raise ValueError(f"a batch may cost more than 0 and at most 2**62, not {self.limit}")
-        if self.max_batch_rows is not None and self.max_batch_rows < 1:
-            raise ValueError(f"a batch needs at least one row, not {self.max_batch_rows}")
         if self.null_cost is not None and not 0 <= self.null_cost < np.inf:
             raise ValueError(f"the cost of a row without one is a number from 0 on, not {self.null_cost}")
 

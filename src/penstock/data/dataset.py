@@ -1,5 +1,6 @@
 """Bounded batches in three lines: a source, what is done with its rows, and a loop over it."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -8,22 +9,26 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError
+from penstock.config.nearest import hint
 from penstock.data.arguments import (
     flag_argument,
     function_argument,
     is_whole,
     mapping_argument,
     names_argument,
+    number_argument,
     own_words,
     require,
     size_argument,
     whole_argument,
 )
 from penstock.data.arrow_numpy import leaf_type
-from penstock.data.chain import ByCost, Chain, Shuffling, cut_of, describe
+from penstock.data.chain import ByCost, ByRows, Chain, Shuffling, cost_of, describe
 from penstock.data.cursor import Cursor, Pass, num_elements, open_chain, position_in
+from penstock.data.cut import CostRules
 from penstock.data.elements import Form, finish_of
 from penstock.data.map_rows import MapStep
+from penstock.data.row_cost import ColumnCost
 from penstock.data.sections import Oversize
 from penstock.readers.order import Shard
 from penstock.runtime.world import State
@@ -158,17 +163,32 @@ class Dataset:
         require(self._chain.cut is None, "batch", "there are batches already")
         advice = "stands after epochs and take; call take before epochs, or after batch"
         require(self._chain.take_in_all is None, "batch", advice)
-        cut = cut_of(
-            self._chain.source,
-            rows,
-            drop_remainder,
-            cost=cost,
-            limit=limit,
-            oversize=oversize,
-            max_rows=max_rows,
-            null_cost=null_cost,
-        )
-        return self._with(cut=cut)
+        drop_remainder = flag_argument("batch", "drop_remainder", drop_remainder)
+        if cost is None:
+            of_cost = {"limit": limit, "oversize": oversize, "max_rows": max_rows, "null_cost": null_cost}
+            for name, value in of_cost.items():
+                advice = f"{name} counts only with cost=, the column that tells what a row costs"
+                require(value in (None, Oversize.alone), "batch", advice)
+            advice = "give the number of rows, at least one, or cost= and limit="
+            return self._with(cut=ByRows(whole_argument("batch", rows, advice), drop_remainder))
+        advice = "rows and cost say different things; give max_rows to bound the rows too"
+        require(rows is None, "batch", advice)
+        found = cost_of(cost, self._chain.source)
+        if limit is None or not math.isfinite(limit := number_argument("batch", "limit", limit)):
+            raise ConfigError.at("batch", f"limit is {limit}; say what a batch may cost at most")
+        known = list(Oversize)
+        require(oversize in known, "batch", f"oversize is {oversize!r}; {hint(str(oversize), known)}")
+        if max_rows is not None:
+            max_rows = whole_argument("batch", max_rows, "max_rows is a number of rows, at least one")
+        if null_cost is not None:
+            advice = "null_cost counts only with a column of costs; no length is ever missing"
+            require(isinstance(found, ColumnCost), "batch", advice)
+            null_cost = number_argument("batch", "null_cost", null_cost)
+        try:
+            rules = CostRules(limit, max_rows, Oversize(oversize), null_cost, drop_remainder)
+        except ValueError as error:
+            raise ConfigError.at("batch", str(error)) from error
+        return self._with(cut=ByCost(found, rules))
 
     def map(self, fn: Callable[..., Any], seed: int | None = None, rows: bool = False) -> "Dataset":
         """Give what `fn` makes of each batch (a dict of arrays), or with `rows` of each row (a dict of values).
@@ -272,7 +292,6 @@ class Dataset:
         return Dataset(replace(self._chain, **changes), self._form)
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Refuse a name that no column has."""
         known = self._chain.source.scan(self._chain.columns).columns.names
         for name in names:
             if name not in known:

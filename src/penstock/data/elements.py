@@ -86,48 +86,37 @@ class Elements:
         if self._is_full() or (max_batches is not None and self._given_in_epoch >= max_batches):
             return
         self._stream.seek(self._position.at(self._row))
-        for element, row in self._made():
-            self._row = row
-            self._given_in_epoch += 1
-            self._given_in_all += 1
-            yield element
-            if self._is_full() or self._given_in_epoch == max_batches:
-                return
+        for record_batch in self._stream:
+            for element in self._elements(record_batch):
+                self._row = self._row + 1 if self._chain.cut is None else self._stream.position.row
+                self._given_in_epoch += 1
+                self._given_in_all += 1
+                yield element
+                if self._is_full() or self._given_in_epoch == max_batches:
+                    return
 
     def _is_full(self) -> bool:
         return self._chain.take_in_all is not None and self._given_in_all >= self._chain.take_in_all
 
-    def _made(self) -> Iterator[tuple[Any, int]]:
-        """Elements from the stream's position on, each with the number of rows that are given out after it."""
-        row = self._row
-        for record_batch in self._stream:
-            if self._chain.cut is not None:
-                yield self._batch(record_batch), self._stream.position.row
-                continue
-            for element in self._rows(record_batch):
-                row += 1
-                yield element, row
-
-    def _batch(self, record_batch: pa.RecordBatch) -> Any:
-        rows = fill_nulls(record_batch.select(self._names), self._chain.fills)
-        if self._finish is None:
-            return rows
+    def _elements(self, record_batch: pa.RecordBatch) -> Iterator[Any]:
+        """The batch, or where nothing cuts batches, its rows."""
+        chain, finish = self._chain, self._finish
+        rows = fill_nulls(record_batch.select(self._names), chain.fills)
+        if finish is None:
+            yield rows
+            return
         origin = Origin(self._position.epoch, record_batch, self._file_paths)
         columns = columns_of(rows, origin, self._shapes)
-        for step in self._chain.maps:
-            columns = step.on_batch(columns, origin)
-        return self._finish(columns)
-
-    def _rows(self, record_batch: pa.RecordBatch) -> Iterator[Any]:
-        origin = Origin(self._position.epoch, record_batch, self._file_paths)
-        rows = fill_nulls(record_batch.select(self._names), self._chain.fills)
-        columns = columns_of(rows, origin, self._shapes)
-        assert self._finish is not None
+        if chain.cut is not None:
+            for step in chain.maps:
+                columns = step.on_batch(columns, origin)
+            yield finish(columns)
+            return
         for index in range(record_batch.num_rows):
             row = row_of(columns, index)
-            for step in self._chain.maps:
+            for step in chain.maps:
                 row = step.on_row(row, origin, index)
-            yield self._finish(row)
+            yield finish(row)
 
     def state_dict(self) -> State:
         done = self._position.consumed

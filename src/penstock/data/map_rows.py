@@ -68,11 +68,11 @@ def row_of(columns: Columns, index: int) -> Row:
 def _checked(name: str, column: Any, num_rows: int, origin: Origin) -> Column:
     """A column that a function gave back, as an array with one value for each row."""
     array: Column = column if isinstance(column, Ragged) else _array(name, column)
-    found = 0 if isinstance(array, np.ndarray) and not array.ndim else len(array)
-    if found != num_rows:
-        shape = "a single value" if isinstance(array, np.ndarray) and not array.ndim else f"{found} rows"
+    is_single = isinstance(array, np.ndarray) and not array.ndim
+    if is_single or len(array) != num_rows:
+        found = "a single value" if is_single else f"{len(array)} rows"
         raise DataError(
-            f"map: column '{name}' has {shape} for a batch of {num_rows} that begins with {origin.describe(0)}; "
+            f"map: column '{name}' has {found} for a batch of {num_rows} that begins with {origin.describe(0)}; "
             "a map gives back one value for each row, and drops none"
         )
     return array
@@ -103,7 +103,6 @@ def _column(name: str, values: list[Any], is_list: bool) -> Column:
 
 
 def _array(name: str, values: Any) -> NDArray[Any]:
-    """An array; texts are objects, as those that are read."""
     try:
         array = np.asarray(values)
     except ValueError as error:

@@ -6,6 +6,7 @@ For a user's own Python. Features of ours are faster without the copies that oth
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, NoReturn, Self, TypeVar
 
 import pyarrow as pa
@@ -93,7 +94,7 @@ class ParallelMap(Generic[R]):
 
     def _results(self) -> Iterator[tuple[R, "_Task"]]:
         if self._pool is None:
-            work = _Work(self._function)
+            work = partial(_work, self._function)
             self._pool = WorkerPool(work, self._num_workers, _BatchSupervisor(self._file_paths))
         failures: list[Exception] = []
         held: dict[int, int] = {}  # bytes leased for each task in flight
@@ -151,15 +152,11 @@ def _received_batch(content: bytes) -> pa.RecordBatch:
     return pa.ipc.open_stream(content).read_next_batch()
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    function: Callable[[pa.RecordBatch], Any]
-
-    def __call__(self, batch: Any, send: Send) -> Any:
-        try:
-            return self.function(batch)
-        except Exception as error:  # of a user's code; raised in the parent in its turn
-            return Failure.of(error)
+def _work(function: Callable[[pa.RecordBatch], Any], batch: Any, _: Send) -> Any:
+    try:
+        return function(batch)
+    except Exception as error:  # of a user's code; raised in the parent in its turn
+        return Failure.of(error)
 
 
 class _BatchSupervisor(Supervisor[_Task]):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.nearest import hint
-from penstock.readers.columns import is_list
+from penstock.readers.columns import ArrowArray, is_list
 from penstock.readers.order import Int64Array
 from penstock.readers.stream import ROW_COLUMN
 
@@ -26,10 +26,6 @@ FUNCTIONS = {
 
 _CALL = re.compile(r"\s*(?P<function>\w+)\s*\((?P<names>[^()]*)\)\s*")
 _EXAMPLE = "write it like sum_of_lengths(clicks, carts)"
-
-
-ArrowArray = Any
-"""pa.Array: its type stubs know fewer methods than the classes have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class SequenceLength:
     def check(self, schema: pa.Schema) -> None:
         kind = _column_type(schema, self.column)
         values = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
-        if not (is_list(values) or _is_text(values) or pt.is_map(values)):
+        if not (is_list(values) or values in _TEXTS or pt.is_map(values)):
             raise DataError.at(
                 f"is of type {kind}; only lists and texts of several steps have a length", column=self.column
             )
@@ -63,7 +59,6 @@ class SequenceLength:
 
 
 def _column_type(schema: pa.Schema, column: str) -> pa.DataType:
-    """The type of a column; an unknown one is an error with the nearest name."""
     index = schema.get_field_index(column)
     if index < 0:
         known = [name for name in schema.names if name != ROW_COLUMN]
@@ -76,7 +71,7 @@ def _lengths(array: ArrowArray, separator: str) -> Int64Array:
     if pt.is_dictionary(array.type):
         of_words = pa.array(_lengths(array.dictionary, separator))
         lengths: ArrowArray = of_words.take(array.indices)
-    elif _is_text(array.type):
+    elif array.type in _TEXTS:
         lengths = _steps(array, separator)
     elif pt.is_map(array.type):
         entry = pa.struct([array.type.key_field.with_nullable(False), array.type.item_field])
@@ -101,18 +96,8 @@ def _steps(texts: ArrowArray, separator: str) -> ArrowArray:
     return pc.add(has_steps, num_separators)
 
 
-_TEXTS = (
-    pa.string(),
-    pa.large_string(),
-    pa.string_view(),
-    pa.binary(),
-    pa.large_binary(),
-    pa.binary_view(),
-)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return kind in _TEXTS
+_STRINGS = (pa.string(), pa.large_string(), pa.string_view())
+_TEXTS = (*_STRINGS, pa.binary(), pa.large_binary(), pa.binary_view())
 
 
 Costs = NDArray[Any]

@@ -209,7 +209,6 @@ def _deep(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
 
 
 def columns_in(given: Any) -> dict[str, Any]:
-    """Each column by its name, as a NumPy or an Arrow array."""
     if isinstance(given, pa.Table | pa.RecordBatch):
         names: list[Any] = given.schema.names
         arrays = list(given.columns)
@@ -273,7 +272,6 @@ def path_text(path: Any) -> str:
 
 
 def fields_of(types: Any) -> list[Field]:
-    """The columns whose types are said, as a run file's input_fields says them."""
     fields = []
     for name, kind in mapping_argument("types", {} if types is None else types, "{'age': 'int64'}").items():
         if not isinstance(kind, str):

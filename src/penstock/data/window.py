@@ -11,10 +11,8 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from penstock.config.sizes import GIB, MIB
+from penstock.readers.columns import ArrowArray
 from penstock.readers.order import Int64Array
-
-ArrowArray = Any
-"""pa.Array: its type stubs know fewer methods than the classes have."""
 
 _buffer: Any = pa.py_buffer
 _CHUNK_BYTES = GIB

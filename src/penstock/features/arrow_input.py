@@ -23,10 +23,7 @@ from penstock.features.feature import (
     sum_by_row,
 )
 from penstock.features.text import Text
-from penstock.readers.columns import is_list
-
-ArrowArray = Any
-"""pa.Array: its type stubs know fewer methods than the classes have."""
+from penstock.readers.columns import ArrowArray, is_list
 
 _FLOATS = {pa.float32().id, pa.float64().id}
 _USABLE = "integers, floating and decimal numbers, booleans, strings, dates, timestamps, lists of these, maps"
@@ -174,21 +171,14 @@ def _numbers(array: ArrowArray) -> NumberArray | Text:
     return values if stored is given else values.astype(given)
 
 
+_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32())
 _STORED: dict[int, tuple[Any, Any]] = {
-    pa.int64().id: (np.int64, np.int64),
-    pa.int32().id: (np.int32, np.int64),
-    pa.int16().id: (np.int16, np.int64),
-    pa.int8().id: (np.int8, np.int64),
-    pa.uint64().id: (np.int64, np.int64),
-    pa.uint32().id: (np.uint32, np.int64),
-    pa.uint16().id: (np.uint16, np.int64),
-    pa.uint8().id: (np.uint8, np.int64),
+    **{kind.id: (kind.to_pandas_dtype(), np.int64) for kind in _INTEGERS},
+    **{kind.id: (np.int64, np.int64) for kind in (pa.uint64(), pa.date64(), pa.timestamp("s"))},
+    pa.date32().id: (np.int32, np.int64),
     pa.float64().id: (np.float64, np.float64),
     pa.float32().id: (np.float32, np.float32),
     pa.float16().id: (np.float16, np.float32),
-    pa.date32().id: (np.int32, np.int64),
-    pa.date64().id: (np.int64, np.int64),
-    pa.timestamp("s").id: (np.int64, np.int64),
 }
 """How Arrow stores numbers, and as what they are given."""
 

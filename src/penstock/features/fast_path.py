@@ -7,8 +7,7 @@ can only be faster, never different.
 """
 
 import ctypes
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,15 +52,11 @@ class FastPath:
         if not batch.schema.equals(schema):
             indices = self._find(batch.schema)
             self._known = batch.schema, indices
-        if indices is None:
-            return None
-        with exported(batch) as address:
-            return self._copied(batch.num_rows, address, indices)
+        return None if indices is None else self._copied(batch, indices)
 
     def warm(self) -> None:
         nothing = np.zeros(0, np.int64)
-        with exported(pa.record_batch({"x": pa.array([], pa.int64())})) as address:
-            self._copied(0, address, (nothing, nothing))
+        self._copied(pa.record_batch({"x": pa.array([], pa.int64())}), (nothing, nothing))
 
     def _find(self, schema: pa.Schema) -> "ColumnIndices | None":
         """Which columns the features read; None where one is not of the type that can be copied."""
@@ -72,11 +67,14 @@ class FastPath:
             return None
         return np.array(ids, np.int64), np.array(numbers, np.int64)
 
-    def _copied(self, num_rows: int, address: int, indices: "ColumnIndices") -> PlainColumns | None:
+    def _copied(self, batch: pa.RecordBatch, indices: "ColumnIndices") -> PlainColumns | None:
         from penstock.features.plain_kernels import copy_ids, copy_numbers
 
-        ids_FB = np.empty((len(indices[0]), num_rows), np.int64)
-        numbers_BD = np.empty((num_rows, len(indices[1])), np.float32)
+        ids_FB = np.empty((len(indices[0]), batch.num_rows), np.int64)
+        numbers_BD = np.empty((batch.num_rows, len(indices[1])), np.float32)
+        # The batch as Arrow's C data interface describes it; the buffers stay as long as this capsule.
+        _schema, array = batch.__arrow_c_array__()  # type: ignore[no-untyped-call]
+        address = _pointer(array, b"arrow_array")
         is_plain = copy_ids(address, indices[0], self._num_table_rows, ids_FB) and copy_numbers(
             address, indices[1], self._nulls, numbers_BD.view(np.uint32)
         )
@@ -85,13 +83,6 @@ class FastPath:
 
 ColumnIndices = tuple[Int64Array, Int64Array]
 """Which columns of a schema are ids, and which are numbers."""
-
-
-@contextmanager
-def exported(batch: pa.RecordBatch) -> Iterator[int]:
-    """The address of a batch as Arrow's C data interface describes it, and compiled code can read it."""
-    _schema, array = batch.__arrow_c_array__()  # type: ignore[no-untyped-call]
-    yield _pointer(array, b"arrow_array")
 
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer

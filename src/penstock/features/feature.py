@@ -158,8 +158,7 @@ class FeatureInput:
 
 
 def feature_input(config: IdFeature | RawFeature, parsing: ParsingSection) -> FeatureInput:
-    mode = parsing.resolved_fg_mode()
-    if mode is FgMode.FG_NONE:
+    if parsing.resolved_fg_mode() is FgMode.FG_NONE:
         return FeatureInput(
             config.feature_name,
             parsing.fg_encoded_multival_sep.encode(),
@@ -167,12 +166,8 @@ def feature_input(config: IdFeature | RawFeature, parsing: ParsingSection) -> Fe
             "fg_encoded_default_value",
             encoded=True,
         )
-    if mode is FgMode.FG_NORMAL:
-        column = column_of(config.expression)
-        return FeatureInput(
-            column, config.separator.encode(), config.default_value or None, "default_value", encoded=False
-        )
-    raise ConfigError.at("data_config.fg_mode", f"{mode} is not available yet; FG_NONE and FG_NORMAL are")
+    column, default = column_of(config.expression), config.default_value or None
+    return FeatureInput(column, config.separator.encode(), default, "default_value", encoded=False)
 
 
 def column_of(expression: str) -> str:

@@ -37,6 +37,8 @@ def row_hashes(batch: pa.RecordBatch) -> Hashes:
 
 def value_hashes(values: Any) -> Hashes:
     """One hash for each value of an Arrow array; all nulls have the same."""
+    if not len(values):
+        return np.zeros(0, np.uint64)
     hashes = _hashes(values)
     if values.null_count:
         hashes[values.is_null().to_numpy(zero_copy_only=False)] = _NULL_HASH
@@ -91,13 +93,10 @@ def _hashes(values: Any) -> Hashes:
 
 
 def _number_hashes(values: Any) -> Hashes:
-    """Numbers, decimals, dates and times: their bits."""
     try:
         width_bits = int(values.type.bit_width)
     except ValueError as error:
         raise DataError(f"values of type {values.type} cannot be compared; leave the column out") from error
-    if not len(values):
-        return np.zeros(0, np.uint64)
     _, buffer = values.buffers()
     rows = slice(values.offset, values.offset + len(values))
     if width_bits > 64:
@@ -114,8 +113,6 @@ def _number_hashes(values: Any) -> Hashes:
 
 
 def _list_hashes(values: Any) -> Hashes:
-    if not len(values):
-        return np.zeros(0, np.uint64)
     offsets = values.offsets.to_numpy().astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
     if pa.types.is_map(values.type):
@@ -127,8 +124,6 @@ def _list_hashes(values: Any) -> Hashes:
 
 
 def _text_hashes(values: Any) -> Hashes:
-    if not len(values):
-        return np.zeros(0, np.uint64)
     is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     _, offset_buffer, data_buffer = values.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64 if is_large else np.int32)
@@ -140,15 +135,7 @@ def _text_hashes(values: Any) -> Hashes:
 
 def _segment_hashes(words: Callable[[int, int], Hashes], offsets: NDArray[np.int64]) -> Hashes:
     """A hash of words[offsets[i]:offsets[i + 1]] for each i; the offsets ascend from 0."""
-    sums = _sums_before(words, offsets)
-    starts = offsets[:-1]
-    window_powers = _powers(pow(_INVERSE_BASE, _WINDOW, _WORD), int(offsets[-1]) // _WINDOW + 1)
-    polynomials = (sums[1:] - sums[:-1]) * _INVERSES[starts % _WINDOW] * window_powers[starts // _WINDOW]
-    return mixed(polynomials + (offsets[1:] - starts).view(np.uint64) * np.uint64(_BASE))
-
-
-def _sums_before(words: Callable[[int, int], Hashes], offsets: NDArray[np.int64]) -> Hashes:
-    """For each offset the sum of all words before it, each times the base to the power of its place."""
+    # For each offset the sum of all words before it, each times the base to the power of its position.
     sums = np.zeros(len(offsets), np.uint64)
     before, num_words = 0, int(offsets[-1])
     for start in range(0, num_words, _WINDOW):
@@ -159,7 +146,10 @@ def _sums_before(words: Callable[[int, int], Hashes], offsets: NDArray[np.int64]
         inside = running[offsets[first:last] - start - 1]
         sums[first:last] = inside * np.uint64(factor) + np.uint64(before)
         before = (before + int(running[-1]) * factor) % _WORD
-    return sums
+    starts = offsets[:-1]
+    window_powers = _powers(pow(_INVERSE_BASE, _WINDOW, _WORD), int(offsets[-1]) // _WINDOW + 1)
+    polynomials = (sums[1:] - sums[:-1]) * _INVERSES[starts % _WINDOW] * window_powers[starts // _WINDOW]
+    return mixed(polynomials + (offsets[1:] - starts).view(np.uint64) * np.uint64(_BASE))
 
 
 def _powers(base: int, count: int) -> Hashes:

@@ -74,9 +74,12 @@ class SparseIds:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         separator = self.source.separator.decode()
         tokens = self.source.default.split(separator) if separator else [self.source.default]
-        pairs = [_key_and_weight(token) if self.table.weighted else (token, 1.0) for token in tokens if token]
-        ids = [self.encoding.encode_default(key) for key, _ in pairs]
-        return np.array(ids, np.int64), np.array([weight for _, weight in pairs], np.float32)
+        ids, weights = [], []
+        for token in filter(None, tokens):
+            key, colon, weight = token.rpartition(":") if self.table.weighted else ("", "", token)
+            ids.append(self.encoding.encode_default(key if colon else token))
+            weights.append(float(weight) if colon else 1.0)
+        return np.array(ids, np.int64), np.array(weights, np.float32)
 
     def _encode_text(self, cells: Cells, text: Text) -> SparseColumn:
         separator = self.source.separator if cells.joined else b""
@@ -146,8 +149,3 @@ def whole_numbers(cells: Cells, values: NumberArray, column: str) -> SparseColum
             column, row_of_value(lengths, index), float(values[index]), "is not a whole number, so no id"
         )
     return SparseColumn(integers, lengths, weights)
-
-
-def _key_and_weight(token: str) -> tuple[str, float]:
-    key, colon, weight = token.rpartition(":")
-    return (key, float(weight)) if colon else (token, 1.0)

@@ -118,7 +118,6 @@ def _sign(data: Any, begin: Any, end: Any) -> Any:
 
 @kernel
 def _integer(data: Any, begin: Any, end: Any) -> Any:
-    """The integer that the extent spells, and whether it is one of 64 bits."""
     negative, begin = _sign(data, begin, end)
     value, known = np.uint64(0), begin < end
     for i in range(begin, end):

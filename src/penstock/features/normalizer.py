@@ -44,7 +44,6 @@ class Normalizer:
 
 
 def parse_normalizer(text: str) -> Normalizer:
-    """Raises ConfigError where the text describes none."""
     try:
         return Normalizer(text, _function_of(text))
     except ValueError as error:
@@ -64,7 +63,19 @@ def _function_of(text: str) -> Callable[[Float64Array], Float64Array]:
         return lambda x: np.broadcast_to(formula({"x": x}), x.shape)
     if name not in _OPTIONS:
         raise ValueError(f"unknown method '{name}'; {hint(name, [*_OPTIONS, 'expression'])}")
-    first, second = _read_options(name, rest)
+    options = dict(_OPTIONS[name])
+    for part in filter(None, (part.strip() for part in rest.split(","))):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if key not in options:
+            raise ValueError(f"unknown option '{key}' of {name}; {hint(key, options)}")
+        try:
+            options[key] = float(value)
+        except ValueError:
+            raise ValueError(f"{key}: '{value}' is not a number") from None
+    missing = [key for key, number in options.items() if number is None]
+    if missing:
+        raise ValueError(f"{name} needs {' and '.join(missing)}")
+    first, second = (number for number in options.values() if number is not None)
     if name == "zscore":
         if not second > 0:
             raise ValueError("standard_deviation must be above 0")
@@ -81,27 +92,11 @@ def _function_of(text: str) -> Callable[[Float64Array], Float64Array]:
     return log10
 
 
-def _read_options(method: str, rest: str) -> list[float]:
-    options = dict(_OPTIONS[method])
-    for part in filter(None, (part.strip() for part in rest.split(","))):
-        key, _, value = (piece.strip() for piece in part.partition("="))
-        if key not in options:
-            raise ValueError(f"unknown option '{key}' of {method}; {hint(key, options)}")
-        try:
-            options[key] = float(value)
-        except ValueError:
-            raise ValueError(f"{key}: '{value}' is not a number") from None
-    missing = [key for key, value in options.items() if value is None]
-    if missing:
-        raise ValueError(f"{method} needs {' and '.join(missing)}")
-    return [value for value in options.values() if value is not None]
-
-
 _LONGEST = 1000
 
 Formula = Callable[[Mapping[str, Float64Array]], Float64Array]
 
-_NUMPY_NAMES = (
+_NUMPY_NAMES = [
     "abs",
     "ceil",
     "exp",
@@ -114,7 +109,7 @@ _NUMPY_NAMES = (
     "sign",
     "sqrt",
     "tanh",
-)
+]
 FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     **{name: (1, getattr(np, name)) for name in _NUMPY_NAMES},
     "ln": (1, np.log),

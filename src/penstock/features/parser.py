@@ -15,12 +15,11 @@ from penstock.features.feature import (
     BadValue,
     BoolArray,
     Column,
-    DenseColumn,
     Feature,
     Float32Array,
     Int64Array,
     NumberArray,
-    one_per_row,
+    SparseColumn,
     row_of_value,
 )
 from penstock.features.task_columns import SideArray, SideColumns, read_label, read_sample_weight
@@ -113,27 +112,27 @@ class Parser:
         texts = [name for feature in self.features if feature.reads_text for name in feature.inputs]
         return tuple(name for name in dict.fromkeys(texts) if name not in numbers)
 
-    def parse(self, batch: pa.RecordBatch | pa.Table, with_labels: bool = True) -> ParsedBatch:
-        """The columns of one batch. A bad value is a DataError with file, row, column and value."""
-        return self._parse(batch, with_labels, None)
-
     def parse_fast(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
         """The same as `parse`, with features in `plain` where they are plain columns, and in `features` elsewhere."""
         plain = None if self._fast_path is None else self._fast_path.pack(batch)
-        return self._parse(batch, with_labels, plain)
+        return self.parse(batch, with_labels, plain)
 
-    def _parse(
-        self, batch: pa.RecordBatch | pa.Table, with_labels: bool, plain: PlainColumns | None
+    def parse(
+        self,
+        batch: pa.RecordBatch | pa.Table,
+        with_labels: bool = True,
+        plain: PlainColumns | None = None,
     ) -> ParsedBatch:
+        """The columns of one batch; features are not parsed that are in `plain` already.
+
+        A bad value is a DataError with file, row, column and value.
+        """
         row_ids = _row_ids(batch)
         labels: dict[str, NumberArray] = {}
         weights: dict[str, Float32Array] = {}
         try:
-            features = (
-                {}
-                if plain is not None
-                else {feature.name: _checked_column(feature, batch) for feature in self.features}
-            )
+            parsed = self.features if plain is None else ()
+            features = {feature.name: _checked_column(feature, batch) for feature in parsed}
             if with_labels:
                 labels = {
                     name: read_label(batch, name, name in self.binary_labels) for name in self.label_fields
@@ -198,30 +197,9 @@ def _row_ids(batch: pa.RecordBatch | pa.Table) -> Int64Array:
 
 
 def _checked_column(feature: Feature, batch: pa.RecordBatch | pa.Table) -> Column:
-    """What a feature makes of a batch.
-
-    Lengths must say of every value which row it belongs to: a wrong one would shift all rows after it. Ids must be
-    rows of the table.
-    """
-    column, num_rows = feature.parse(batch), batch.num_rows
-    if isinstance(column, DenseColumn):
-        expected = (num_rows, feature.width)
-        if column.values.shape != expected:
-            problem = f"gave an array of shape {column.values.shape}; expected {expected}"
-            raise DataError(f"feature '{feature.name}': {problem}")
-        return column
-    if column.lengths is not one_per_row(num_rows) or len(column.values) != num_rows:
-        num_values, total = len(column.values), int(column.lengths.sum(dtype=np.int64))
-        problem = ""
-        if len(column.lengths) != num_rows:
-            problem = f"has lengths of {len(column.lengths)} rows; the batch has {num_rows}"
-        elif total != num_values or (num_rows and int(column.lengths.min()) < 0):
-            problem = f"lengths count {total} values (none below 0), found {num_values}"
-        elif column.weights is not None and len(column.weights) != total:
-            problem = f"has {total} values and {len(column.weights)} weights"
-        if problem:
-            raise DataError(f"feature '{feature.name}': {problem}")
-    if feature.table is not None and len(column.values):
+    """What a feature makes of a batch; ids must be rows of the table."""
+    column = feature.parse(batch)
+    if isinstance(column, SparseColumn) and feature.table is not None and len(column.values):
         last_row = feature.table.num_rows - 1
         # Unsigned, negative ids are huge: one comparison finds them too.
         ids = column.values.view(np.uint64)

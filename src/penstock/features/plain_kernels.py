@@ -39,9 +39,9 @@ _NULL_COUNT, _OFFSET, _BUFFERS, _CHILDREN = 8, 16, 40, 48
 
 
 @kernel
-def _column(batch: Any, place: Any) -> Any:
+def _column(batch: Any, index: Any) -> Any:
     """Address of the first value of a column of a batch, of the bits that tell nulls (0: none), and the first bit."""
-    array = _word(_word(batch + _CHILDREN) + 8 * place)
+    array = _word(_word(batch + _CHILDREN) + 8 * index)
     offset, buffers = _word(array + _OFFSET), _word(array + _BUFFERS)
     valid = _word(buffers) if _word(array + _NULL_COUNT) else 0
     return _word(buffers + 8), valid, offset
@@ -61,11 +61,11 @@ def _has_null(valid: Any, first_bit: Any, num_rows: Any) -> Any:
 
 
 @kernel
-def copy_ids(batch: Any, places: Any, num_table_rows: Any, out_FB: Any) -> Any:
+def copy_ids(batch: Any, indices: Any, num_table_rows: Any, out_FB: Any) -> Any:
     """Copy int64 columns one after the other; False where an id is not a row of its table, or null."""
     num_columns, num_rows = out_FB.shape
     for column in range(num_columns):
-        values, valid, offset = _column(batch, places[column])
+        values, valid, offset = _column(batch, indices[column])
         if valid and _has_null(valid, offset, num_rows):
             return False
         if num_rows and _copy_words(values + 8 * offset, out_FB[column]) >= num_table_rows[column]:
@@ -85,18 +85,18 @@ def _copy_words(address: Any, out: Any) -> Any:
 
 
 @kernel
-def copy_numbers(batch: Any, places: Any, nulls: Any, out_BD: Any) -> Any:
+def copy_numbers(batch: Any, indices: Any, nulls: Any, out_BD: Any) -> Any:
     """Copy float32 columns side by side, with a number of its own in place of each column's nulls.
 
     Numbers are looked at as the bits that they have. False where one is infinite or not a number, as a null becomes
-    that has no number to take its place.
+    that has no number to stand in for it.
     """
     num_rows, num_columns = out_BD.shape
     worst = np.uint32(0)
     for start in range(0, num_rows, _TILE_ROWS):
         end = min(start + _TILE_ROWS, num_rows)
         for column in range(num_columns):
-            values, valid, offset = _column(batch, places[column])
+            values, valid, offset = _column(batch, indices[column])
             address, out = values + 4 * (offset + start), out_BD[start:end, column]
             if valid:
                 worst = max(worst, _copy_nullable(address, valid, offset + start, nulls[column], out))
@@ -146,7 +146,7 @@ def _chosen(word: Any, is_valid: Any, null: Any) -> Any:
 
 @kernel
 def _next_32_bits(bits: Any, first_bit: Any) -> Any:
-    """32 bits from any place on, none beyond them: where they fill four bytes, the last byte is read twice."""
+    """32 bits from any offset on, none beyond them: where they fill four bytes, the last byte is read twice."""
     first, last = first_bit >> 3, (first_bit + 31) >> 3
     word = np.uint64(load_32(bits + first)) | np.uint64(load_8(bits + last)) << np.uint64(8 * (last - first))
     return word >> np.uint64(first_bit & 7)

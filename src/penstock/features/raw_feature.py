@@ -150,19 +150,14 @@ def build_raw_feature(config: RawFeature, parsing: ParsingSection) -> Feature:
 
 def _numbers(config: RawFeature, source: FeatureInput) -> Numbers:
     normalizer = parse_normalizer(config.normalizer) if config.normalizer and not source.encoded else None
-    return Numbers(source, _default(source, config.value_dim), normalizer)
-
-
-def _default(source: FeatureInput, width: int) -> Float64Array:
-    """The numbers of a missing row. One number stands for each of a vector."""
     if source.default is None:
-        return np.empty(0)
-    separator = source.separator.decode()
+        return Numbers(source, np.empty(0), normalizer)
+    separator, width = source.separator.decode(), config.value_dim
     tokens = source.default.split(separator) if separator else [source.default]
     try:
-        numbers = np.array([float(token) for token in tokens])
+        default = np.array([float(token) for token in tokens])
     except ValueError as error:
         raise ConfigError.at(source.default_option, f"'{source.default}' is not a number") from error
-    if len(numbers) not in (1, width):
-        raise ConfigError.at(source.default_option, f"has {len(numbers)} numbers; value_dim is {width}")
-    return np.resize(numbers, width)
+    if len(default) not in (1, width):
+        raise ConfigError.at(source.default_option, f"has {len(default)} numbers; value_dim is {width}")
+    return Numbers(source, np.resize(default, width), normalizer)  # one number stands for each of a vector

@@ -29,7 +29,6 @@ def read_label(batch: pa.RecordBatch | pa.Table, column: str, binary: bool = Fal
 
 
 def read_sample_weight(batch: pa.RecordBatch | pa.Table, column: str) -> Float32Array:
-    """Weights as float32: finite and not negative."""
     weights = _one_number_per_row(batch, column, "sample weight").astype(np.float32, copy=False)
     _refuse(~(np.isfinite(weights) & (weights >= 0)), weights, column, "is no sample weight: finite and >= 0")
     return weights
@@ -112,8 +111,8 @@ def read_sessions(batch: pa.RecordBatch | pa.Table, column: str) -> Int64Array:
         raise BadValue(column, None, None, f"is a {values.type}; a session is one value")
     if not pa.types.is_dictionary(values.type):
         values = pc.dictionary_encode(values)
-    places: NDArray[Any] = values.indices.to_numpy(zero_copy_only=False)
+    codes: NDArray[Any] = values.indices.to_numpy(zero_copy_only=False)
     if not values.null_count:
-        return places.astype(np.int64)
+        return codes.astype(np.int64)
     own_sessions = np.arange(len(values), dtype=np.int64) + len(values.dictionary)
-    return np.where(np.isnan(places), own_sessions, np.nan_to_num(places)).astype(np.int64)
+    return np.where(np.isnan(codes), own_sessions, np.nan_to_num(codes)).astype(np.int64)

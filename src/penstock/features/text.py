@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.features.feature import Float32Array, Float64Array, Int32Array, Int64Array, row_of_value
+from penstock.readers.columns import ArrowArray
 
 Bytes = NDArray[np.uint8]
 
@@ -136,10 +137,6 @@ def encode_ids(
         token = text.data[begin:end].tobytes().decode("utf-8", errors="replace")
         raise BadToken(index, token, _PROBLEMS[reason])
     return TextIds(values[:count], lengths, weights[:count] if weighted else None)
-
-
-ArrowArray = Any
-"""pa.Array: its type stubs know fewer methods than the classes have."""
 
 
 def parse_numbers(text: Text, separator: bytes) -> tuple[Float64Array, Int32Array]:

@@ -16,6 +16,9 @@ from penstock.config.errors import DataError
 from penstock.config.nearest import hint
 from penstock.readers.stream import ROW_COLUMN
 
+ArrowArray = Any
+"""pa.Array: its type stubs know fewer methods than the classes have."""
+
 _USABLE = "usable are integers, floats, bools, strings, decimals, timestamps, dates, lists of these, and maps"
 _ADVICE = {
     "binary": "write it as string",

@@ -81,7 +81,6 @@ def chunks(array: NDArray[Any]) -> Iterator[memoryview]:
 
 
 def array_checksum(array: NDArray[Any], crc: int = 0) -> int:
-    """CRC-32 of the bytes of an array in C order, going on from `crc`."""
     for chunk in chunks(array):
         crc = zlib.crc32(chunk, crc)
     return crc

@@ -32,8 +32,6 @@ class Collectives(Protocol):
 
 
 class OneProcess:
-    """A world of one: everything is already here."""
-
     def sum(self, array: Array) -> Array:
         return np.array(array, copy=True)
 

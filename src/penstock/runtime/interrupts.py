@@ -11,8 +11,6 @@ from penstock.config.errors import PenstockError
 
 
 class StopRequest:
-    """Whether somebody asked to stop, and by which signal."""
-
     signal_number: int | None = None
 
     def __bool__(self) -> bool:

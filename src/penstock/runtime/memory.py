@@ -30,7 +30,6 @@ _START = "start"
 
 
 def memory_of_machine(cgroup_files: tuple[Path, ...] = CGROUP_FILES) -> int:
-    """Bytes of the machine, or of the container when that has fewer."""
     total = int(psutil.virtual_memory().total)
     for file in cgroup_files:
         with suppress(OSError, ValueError):  # version 2 writes "max" where there is no limit
@@ -161,7 +160,6 @@ class MemoryMonitor:
             self._thread.join()
 
     def sample(self) -> int:
-        """Measures now, and counts it for the stage that is running."""
         with self._lock:
             report, stage = self.report, self._stage  # another stage may begin while this one is measured
             own_bytes, started_bytes = tree_parts(self._process)

@@ -26,8 +26,6 @@ _TIME_LEFT = "left"
 
 
 class Display(Protocol):
-    """Where progress is shown."""
-
     stays: bool
     """Whether what was shown before is still there, so that long work should show less and less often."""
 
@@ -155,7 +153,6 @@ class ProgressLogger:
         self._display.note(line)
 
     def finish(self) -> None:
-        """Show the last state, if it was not shown."""
         if self.done != self._shown_done:
             self._show()
 

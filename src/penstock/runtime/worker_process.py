@@ -85,8 +85,6 @@ def not_loadable(problem: str, cure: str) -> WorkerError:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error on its way from a worker to its parent."""
-
     error: bytes | None
     """Pickled; None where it cannot be."""
     summary: str
@@ -165,7 +163,6 @@ def _serve(
 
 
 def _leave() -> NoReturn:
-    """Ends this process and those that it started, whatever threads it has."""
     with suppress(psutil.Error):
         for child in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):

@@ -77,8 +77,6 @@ class PoolSize:
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnd:
-    """A worker that died with a task in hand."""
-
     name: str
     exit_code: int
     times: int
@@ -109,7 +107,6 @@ class Supervisor(Generic[T]):
     other_cure = "without workers, the same runs in this process"
 
     def describe(self, task: T) -> str:
-        """The task, for messages."""
         return str(task)
 
     def started(self, task: T) -> None:
@@ -265,7 +262,6 @@ class WorkerPool(Generic[T, R]):
             self._end([worker for worker in self._workers if worker.assignment is not None])
 
     def close(self) -> None:
-        """End all workers, whatever they are doing."""
         atexit.unregister(self.close)
         self._end([*self._workers])
         if self._stdout >= 0:
@@ -301,7 +297,6 @@ class WorkerPool(Generic[T, R]):
         return exit_code
 
     def _fill(self, count: int) -> int:
-        """Takes tasks from the source until so many are pending; gives how many are."""
         while len(self._pending) < count and (assignment := next(self._source, None)) is not None:
             self._pending.append(assignment)
         return len(self._pending)

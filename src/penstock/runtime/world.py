@@ -48,12 +48,10 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """True on the one rank that writes what all ranks share."""
         return self.rank == 0
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The world that torchrun describes, or one process alone."""
         numbers = {}
         for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0)):
             text = environment.get(name, str(default))

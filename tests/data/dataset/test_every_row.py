@@ -55,14 +55,6 @@ CASES = st.builds(
 
 
 @settings(max_examples=40)
-@given(CASES)
-def test_all_shards_together_have_every_row_once_an_epoch(case: Case):
-    seen = [row for index in range(case.num_shards) for row in rows(case.shard(index))]
-
-    assert sorted(seen) == sorted(case.num_epochs * list(range(case.num_rows)))
-
-
-@settings(max_examples=40)
 @given(CASES, st.data())
 def test_a_loop_goes_on_as_if_it_had_never_been_left(case: Case, data: st.DataObject):
     index = data.draw(st.integers(0, case.num_shards - 1))

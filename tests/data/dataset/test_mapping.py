@@ -12,15 +12,6 @@ def draw(batch, generator):
     return {"y": batch["y"], "drawn": generator.integers(0, 2**60, len(batch["y"]))}
 
 
-def drawn(batches):
-    """What was drawn for each row."""
-    return {
-        int(label): int(number)
-        for batch in batches
-        for label, number in zip(batch["y"], batch["drawn"], strict=True)
-    }
-
-
 def test_rows_are_mapped_before_and_after_they_are_batches():
     def double(row):
         return {"y": 2 * row["y"], "name": f"row {row['y']}"}
@@ -42,12 +33,6 @@ def test_lists_that_pass_through_rows_stay_lists():
 
     assert isinstance(batch["clicks"], Ragged)
     assert batch["clicks"].tolist() == [[1, 2], [3, 4]]
-
-
-def test_maps_follow_each_other():
-    one_more = numbered(2).batch(2).map(lambda batch: {"y": batch["y"] + 1})
-
-    assert [batch["y"].tolist() for batch in one_more.map(lambda batch: {"y": 10 * batch["y"]})] == [[10, 20]]
 
 
 def test_two_maps_with_one_seed_draw_different_numbers():
@@ -111,8 +96,6 @@ data.map(lambda: None, rows=True)
     <lambda>() is called with a row, without seed=: too many positional arguments
 data.map(dict, seed="a")
     seed is 'a'; give a whole number
-data.map(dict, rows="yes")
-    rows is 'yes'; give True or False
 """
 
 

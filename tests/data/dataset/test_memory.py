@@ -10,8 +10,7 @@ import pytest
 import penstock
 from penstock.config.sizes import MIB
 from penstock.data.chain import Chain, Shuffling
-from penstock.data.cursor import READER_CAP_BYTES, share_memory
-from penstock.data.memory_plan import shuffle_bytes_of
+from penstock.data.cursor import share_memory
 from penstock.data.sources import Files
 from penstock.readers.files import list_files
 from penstock.readers.sections import ReadingSection
@@ -34,21 +33,6 @@ def chain_of(path, **said):
 def shares_of(chain):
     shares = share_memory(chain, chain.scan()).shares
     return {name: share.limit_bytes for name, share in shares.items()}
-
-
-def test_by_default_the_reader_gets_what_it_can_use(path):
-    chain = chain_of(path)
-
-    assert shares_of(chain) == {"reader": chain.scan().ample_bytes}
-    assert chain.scan().ample_bytes < READER_CAP_BYTES
-
-
-def test_a_shuffle_gets_room_for_its_rows(path):
-    chain = chain_of(path, shuffling=Shuffling(MIB, seed=0))
-    num_rows = MIB // chain.scan().row_bytes
-
-    assert chain.shuffle_rows() == num_rows
-    assert shares_of(chain)["shuffle"] == shuffle_bytes_of(chain.scan(), num_rows)
 
 
 def test_all_shares_fit_the_limit(path):

@@ -21,32 +21,19 @@ def write_stream(path):
         stream.write_table(TABLE)
 
 
-WRITERS = {
-    "parquet": lambda path: pq.write_table(TABLE, path),
-    "csv": lambda path: pyarrow.csv.write_csv(TABLE, path),
-    "tabs": lambda path: path.write_text("age\tscore\n31\t0.5\n"),
-    "json": lambda path: path.write_text(LINES),
-    "array": lambda path: path.write_text(json.dumps(TABLE.to_pylist())),
-    "feather": lambda path: pyarrow.feather.write_feather(TABLE, path),
-    "stream": write_stream,
-    "tfrecord": lambda path: penstock.write_tfrecord(path, TABLE),
-    "npy": lambda path: np.save(path.open("wb"), np.arange(3)),
-    "npz": lambda path: np.savez(path.open("wb"), age=np.arange(3)),
+FILES = {
+    "parquet": (lambda path: pq.write_table(TABLE, path), "read_parquet"),
+    "csv": (lambda path: pyarrow.csv.write_csv(TABLE, path), "read_csv"),
+    "tabs": (lambda path: path.write_text("age\tscore\n31\t0.5\n"), "read_csv(..., delimiter='\\t')"),
+    "json": (lambda path: path.write_text(LINES), "read_json"),
+    "feather": (lambda path: pyarrow.feather.write_feather(TABLE, path), "read_arrow"),
+    "stream": (write_stream, "read_arrow"),
+    "tfrecord": (lambda path: penstock.write_tfrecord(path, TABLE), "read_tfrecord"),
+    "npy": (lambda path: np.save(path.open("wb"), np.arange(3)), "read_numpy"),
+    "npz": (lambda path: np.savez(path.open("wb"), age=np.arange(3)), "read_numpy"),
 }
-"""Each writes a file; its name has no suffix that would tell."""
+"""How a file is written, under a name that does not tell its format, and the call that reads it."""
 
-CALLS = {
-    "parquet": "read_parquet",
-    "csv": "read_csv",
-    "tabs": "read_csv(..., delimiter='\\t')",
-    "json": "read_json",
-    "array": "read_json",
-    "feather": "read_arrow",
-    "stream": "read_arrow",
-    "tfrecord": "read_tfrecord",
-    "npy": "read_numpy",
-    "npz": "read_numpy",
-}
 NAMES = {
     "read_parquet": "Parquet",
     "read_csv": "CSV",
@@ -55,27 +42,22 @@ NAMES = {
     "read_tfrecord": "TFRecord",
     "read_numpy": "NumPy",
 }
-PAIRS = [(written, call) for written in WRITERS for call in NAMES if not CALLS[written].startswith(call)]
+PAIRS = [
+    (written, call) for written, (_, right) in FILES.items() for call in NAMES if not right.startswith(call)
+]
 
 
 @pytest.mark.parametrize(("written", "call"), PAIRS)
 def test_a_file_of_another_format_is_told_with_the_call_that_reads_it(tmp_path, written, call):
     path = tmp_path / "data"
-    WRITERS[written](path)
-    right_call = CALLS[written]
+    write, right_call = FILES[written]
+    write(path)
     looks = NAMES[right_call.partition("(")[0]]
 
     with pytest.raises(penstock.DataError) as told:
         getattr(penstock, call)(path)
 
     assert str(told.value) == f"{path}: looks like {looks}, not {NAMES[call]}; use {right_call}"
-
-
-def test_a_schema_of_records_does_not_hide_the_format(tmp_path):
-    WRITERS["parquet"](tmp_path / "data")
-
-    with pytest.raises(penstock.DataError, match=r"looks like Parquet, not TFRecord; use read_parquet$"):
-        penstock.read_tfrecord(tmp_path / "data", schema={"age": "int64"})
 
 
 @pytest.mark.parametrize(
@@ -102,16 +84,8 @@ def test_a_compressed_file_is_told_as_one(tmp_path, name, call, message):
 
 def test_a_damaged_file_of_the_right_format_is_told_as_damaged(tmp_path):
     path = tmp_path / "data.parquet"
-    WRITERS["parquet"](path)
+    pq.write_table(TABLE, path)
     path.write_bytes(path.read_bytes()[:-20])
-
-    with pytest.raises(penstock.DataError, match="is not a whole Parquet file"):
-        penstock.read_parquet(path)
-
-
-def test_what_nobody_recognises_is_told_as_before(tmp_path):
-    path = tmp_path / "data"
-    path.write_bytes(bytes(range(255, 155, -1)))
 
     with pytest.raises(penstock.DataError, match="is not a whole Parquet file"):
         penstock.read_parquet(path)
@@ -136,10 +110,3 @@ def test_bad_values_make_a_column_text_and_the_cure_is_named(tmp_path):
     assert str(told.value) == (
         f"{path}: row 1: column 'age': value 'old' is not double; correct it, or declare another type in types="
     )
-
-
-def test_a_type_of_a_column_that_is_not_there(tmp_path):
-    (tmp_path / "data.csv").write_text("age,score\n31,0.5\n")
-
-    with pytest.raises(penstock.DataError, match=r"there is no column 'ages'; did you mean 'age'\?$"):
-        penstock.read_csv(tmp_path / "data.csv", types={"ages": "int64"})

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
-import pyarrow.parquet as pq
 import pytest
 
 import penstock
@@ -30,15 +29,6 @@ def test_arrays_of_any_kind(arrays):
     assert (batch["x"].tolist(), batch["y"].tolist()) == ([0, 1, 2], [0, 1, 2])
 
 
-def test_a_map_of_a_file(tmp_path):
-    np.save(tmp_path / "x.npy", np.arange(1000))
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-
-    batches = list(penstock.from_arrays({"x": mapped}).batch(300))
-
-    assert np.array_equal(np.concatenate([batch["x"] for batch in batches]), np.arange(1000))
-
-
 def test_images_in_a_store_keep_their_axes(tmp_path):
     images = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     np.save(tmp_path / "image.npy", images)
@@ -48,23 +38,9 @@ def test_images_in_a_store_keep_their_axes(tmp_path):
     assert np.array_equal(batch["image"], images)
 
 
-def test_several_paths(tmp_path):
-    for part, start in (("b", 3), ("a", 0)):
-        pq.write_table(pa.table({"y": np.arange(start, start + 3)}), tmp_path / f"{part}.parquet")
-
-    in_order = penstock.read_parquet([tmp_path / "a.parquet", str(tmp_path / "b.parquet")])
-    by_glob = penstock.read_parquet(tmp_path / "*.parquet")
-    by_folder = penstock.read_parquet(tmp_path)
-
-    for dataset in (in_order, by_glob, by_folder):
-        assert [batch["y"].tolist() for batch in dataset.batch(6)] == [[0, 1, 2, 3, 4, 5]]
-
-
 REFUSALS = """
 penstock.read_parquet(path, columns=["ax"])
     there is no column 'ax'; did you mean 'x'?
-penstock.read_parquet(path, columns="x")
-    columns: is 'x'; give a list of names
 penstock.read_parquet(path, columns=[])
     no column is wanted; name some
 penstock.read_parquet([path, path])
@@ -81,28 +57,18 @@ penstock.read_csv(path, delimiter=";;")
     delimiter: is ';;'; columns are separated by one
 penstock.read_csv(path, header=False)
     types=: must name the columns of
-penstock.read_parquet(None)
-    paths: is None; give a path, or a list of paths
 penstock.read_store(5)
     paths: 5 is no path; give a text or a pathlib.Path
-penstock.read_csv(path, types=["x"])
-    types: is an object of type list; give a dict, such as {'age': 'int64'}
 penstock.read_csv(path, types={"x": int})
     types: of 'x' is <class 'int'>; write it as a text, such as 'int64'
-penstock.read_csv(path, header="yes")
-    read_csv: header is 'yes'; give True or False
 penstock.read_tfrecord(path, schema={})
     schema: names no feature; leave it out
 penstock.from_arrays([[1, 2], [3, 4]])
     from_arrays: this is an object of type list; give a dict of arrays, such as
-penstock.from_arrays({1: [2]})
-    from_arrays: 1 is no name; columns are named by texts
 penstock.from_arrays(pa.table([[1], [2]], names=["x", "x"]))
     arrays in memory: column 'x': stands 2 times in this table
 penstock.from_arrays({"x": (number for number in range(3))})
     column 'x': is an object of type generator; give a NumPy array, a list or an Arrow array
-penstock.from_arrays({})
-    there are none; give at least one array
 penstock.from_arrays({"x": [1, "a"]})
     column 'x': is no array
 penstock.from_arrays({"x": np.zeros(3), "y": np.zeros(4)})

@@ -62,13 +62,6 @@ def test_what_has_no_tensor_stays_what_it_is():
     assert batch["image"].tolist() == [[1, 2], [3, 4]]
 
 
-def test_a_data_loader_can_make_the_batches_itself():
-    loader = DataLoader(numbered(10).shuffle("1MiB").to_torch(), batch_size=4)
-
-    assert [len(batch) for batch in labels(loader)] == [4, 4, 2]
-    assert rows(loader) == list(range(10))
-
-
 def test_take_is_of_all_workers_together():
     loader = DataLoader(numbered(40).batch(2).take(5).to_torch(), batch_size=None, num_workers=2)
 
@@ -104,3 +97,10 @@ def test_a_place_that_workers_cannot_have_is_refused():
         penstock.CheckpointError, match="a place was loaded before the workers of the DataLoader began"
     ):
         labels(DataLoader(dataset, batch_size=None, num_workers=1))
+
+
+def test_a_data_loader_can_make_the_batches_itself():
+    loader = DataLoader(numbered(10).shuffle("1MiB").to_torch(), batch_size=4)
+
+    assert [len(batch) for batch in labels(loader)] == [4, 4, 2]
+    assert rows(loader) == list(range(10))

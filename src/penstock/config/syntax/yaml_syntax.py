@@ -9,6 +9,7 @@ JSON is read by the standard library, which gives no positions; the same text is
 
 import json
 import re
+from contextlib import suppress
 from typing import Any, cast
 
 import yaml
@@ -31,7 +32,7 @@ _WORDS = {
 _TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"}
 _MAX_NODES = 1_000_000
 # What JSON may hold and YAML refuses or takes for a line break; as many digits instead move no position.
-_JSON_ONLY = re.compile(r"[^\n\r -~]|(?<=\\u)[dD][89a-fA-F]")
+_JSON_ONLY = re.compile(r"[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]|(?<=\\u)[dD][89a-fA-F]")
 _JSON_PROBLEMS = {
     "Expecting property name enclosed in double quotes": "expected a key in double quotes",
     "Illegal trailing comma before end of object": "expected a key in double quotes",
@@ -141,48 +142,20 @@ def _start(node: yaml.Node) -> Position:
     return node.start_mark.line + 1, node.start_mark.column + 1
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object before its keys are compared."""
-
-
 def read_json(text: str, root: type[Section] | None = None) -> Parsed:  # noqa: ARG001 -- JSON needs no schema
     parsed = Parsed()
     try:
-        value = json.loads(text, object_pairs_hook=_Pairs)
+        data = json.loads(text)
     except json.JSONDecodeError as error:
         message = _JSON_PROBLEMS.get(error.msg) or error.msg[:1].lower() + error.msg[1:]
         message = message.replace("expecting", "expected")
         parsed.give_up(f"is not valid JSON: {message}", (error.lineno, error.colno))
         return parsed
-    try:
+    with suppress(
+        yaml.YAMLError
+    ):  # a key of more than 1,024 characters: problems are reported without their lines
         same_positions = _JSON_ONLY.sub(lambda match: "0" * len(match[0]), text.replace("\t", " "))
-        node = yaml.compose(same_positions, Loader=_Loader)
-    except yaml.YAMLError:  # a key of more than 1,024 characters: problems are reported without their lines
-        node = None
-    parsed.data = _json_value(value, node, (), parsed)
+        # For the positions, and for keys that are written twice.
+        _Walk(parsed, typed=False).value(yaml.compose(same_positions, Loader=_Loader), (), None)
+    parsed.data = data
     return parsed
-
-
-def _json_value(value: Any, node: yaml.Node | None, path: KeyPath, parsed: Parsed) -> Any:
-    """The value with its objects as dicts; the node beside it has the same nesting and knows the positions."""
-    if not isinstance(value, list):
-        return value
-    nodes = [None] * len(value) if node is None else node.value
-    if not isinstance(value, _Pairs):
-        items = []
-        for index, (item, item_node) in enumerate(zip(value, nodes, strict=True)):
-            if item_node is not None:
-                parsed.positions[(*path, index)] = _start(item_node)
-            items.append(_json_value(item, item_node, (*path, index), parsed))
-        return items
-    entries: dict[str, Any] = {}
-    for (key, item), pair in zip(value, nodes, strict=True):
-        key_node, item_node = pair or (None, None)
-        position = None if key_node is None else _start(key_node)
-        if key in entries:
-            parsed.add((*path, key), "is written twice", position)
-            continue
-        if position is not None:
-            parsed.positions[(*path, key)] = position
-        entries[key] = _json_value(item, item_node, (*path, key), parsed)
-    return entries
