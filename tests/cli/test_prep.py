@@ -184,3 +184,14 @@ def test_what_prep_would_refuse_is_refused(games: Desk):
             "error: prep.yaml: preprocessing.output_dir: batches/store lies in batches, the intermediate_dir; choose "
             "one outside of it\n"
         )
+
+
+def test_an_interrupt_that_extract_raises_is_one(games: Desk):
+    Path("raw/game_1.txt").write_text("interrupt\n")
+
+    done = games.penstock("prep", "prep.yaml")
+
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (
+        130,
+        "error: stopped: what is done is kept; run the same again to go on",
+    )

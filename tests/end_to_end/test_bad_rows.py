@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.end_to_end.conftest import Workplace, write_run
+from tests.end_to_end.runs import losses
 
 QUARANTINE = ["--set", "data_config.bad_rows=quarantine"]
 
@@ -84,3 +85,14 @@ def test_records_of_csv_that_cannot_be_read(sample_clicks, tmp_path):
 
     assert done.code == 0, done.err
     assert [entry[:2] for entry in bad_rows(place)] == [(10, "user_id"), (20, None)]
+
+
+@pytest.mark.slow
+def test_workers_set_the_same_rows_aside(place):
+    plain = place.penstock("train", "run.yaml", *QUARANTINE)
+    expected, found = losses(place), bad_rows(place)
+    shutil.rmtree(place.folder / "run")
+    done = place.penstock("train", "run.yaml", *QUARANTINE, "--set", "data_config.num_workers=2")
+
+    assert plain.code == done.code == 0, done.err
+    assert (losses(place), bad_rows(place)) == (expected, found)

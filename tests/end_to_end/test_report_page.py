@@ -163,3 +163,14 @@ def test_nothing_is_wider_than_the_screen(visit: Visit, tmp_path: Path, width: i
     brightness = visit.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] * 1")
     assert (brightness < 64) == (scheme == "dark")
     assert visit.complaints == []
+
+
+def test_a_chart_is_read_with_the_arrow_keys_too(visit: Visit, tmp_path: Path) -> None:
+    visit.open(write_report(write_run(tmp_path / "one")), WIDE)
+    chart = visit.page.locator("figure[data-chart]").first
+
+    chart.focus()
+    chart.press("ArrowRight")
+    chart.press("ArrowRight")
+
+    assert chart.locator(".tip").inner_text().startswith("step 10")

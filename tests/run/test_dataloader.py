@@ -75,3 +75,17 @@ def test_a_label_that_samples_made_text_of_names_the_cure_and_the_cure_works(des
     edits["data_config.bad_rows"] = "quarantine"
     with penstock.create_dataloader(penstock.load_run("run.yaml", edits)) as batches:
         assert sorted(users(batches)) == [1, 3]
+
+
+def test_the_state_of_a_rank_that_is_missing_is_named(desk: Desk):
+    run = penstock.load_run("run.yaml")
+    with penstock.create_dataloader(run, world=penstock.World(1, 2)) as batches:
+        state = batches.state_dict()
+
+    for states, problem in (
+        ([state], "missing: shard 0 of 2"),
+        ([state, state], "given more than once: shard 1 of 2; missing: shard 0 of 2"),
+    ):
+        with pytest.raises(penstock.CheckpointError) as told:
+            penstock.create_dataloader(run, states=states)
+        assert str(told.value) == f"the positions of all shards are needed together, each once; {problem}"

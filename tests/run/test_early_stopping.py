@@ -93,3 +93,14 @@ def test_a_kill_after_a_checkpoint_changes_nothing(desk, whole):
     assert [record["losses"] for record in evaluations(resumed.model_dir)] == [
         record["losses"] for record in evaluations(whole.model_dir)
     ]
+
+
+def test_a_run_to_its_end_goes_back_to_its_best_and_has_stopped_for_nothing(desk):
+    patient = {"metric": "binary_cross_entropy", "patience": 100}
+
+    result = trained(desk, WORSE | {"train_config.early_stopping": patient, "train_config.num_epochs": 4})
+
+    step, loss = best_of(result.model_dir)
+    assert (result.steps, result.stopped_because) == (12, None)
+    assert (result.restored_step, result.losses["binary_cross_entropy"]) == (step, loss)
+    assert step < result.steps

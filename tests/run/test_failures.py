@@ -1,12 +1,39 @@
 """Batches that move nothing: a loss that is not finite, or not enough memory."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
 from penstock.config.errors import BudgetExceeded, DataError
+from penstock.runtime.memory import MemoryMonitor
+from penstock.training.failures import Failures
 from tests.run.training_runs import trained
+
+UNDER_A_LIMIT = """
+import resource, sys
+from pathlib import Path
+from penstock.run.run_file import load_run
+from penstock.run.train import train
+
+class LessMemory:
+    def on_log(self, step, metrics, control):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + 96 * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+train(load_run("run.yaml"), callbacks=[LessMemory()])
+"""
+
+
+OF_CPU = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 1610612736 bytes. Error code 12"
+
 
 SKIP = {
     "data_config.batch_size": 2,
@@ -104,3 +131,59 @@ def test_a_full_device_batches_by_cost_and_rows_that_cannot_be_written_are_repor
         "; lower data_config.batch_cost_size, ",
     ):
         assert part in str(caught.value)
+
+
+def test_after_the_first_three_only_tenfolds_are_warned_of(desk, caplog):
+    write_batches(desk, [1.0] + [HEAVY] * 15 + [1.0])
+
+    result = trained(desk, SKIP)
+
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert result.skipped_batches == 15
+    assert [line.startswith("step 2: the loss is nan on 2 rows") for line in warnings] == [True] * 3 + [False]
+    assert warnings[3] == "10 batches skipped, since their loss is not finite"
+
+
+@pytest.mark.parametrize(
+    ("error", "asked"),
+    [
+        (RuntimeError(OF_CPU), "1.5GiB were asked for, "),
+        (torch.OutOfMemoryError(OF_GPU), "2.5GiB were asked for, "),
+        (MemoryError(), ""),
+        (RuntimeError("std::bad_alloc"), ""),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), None),
+    ],
+    ids=str,
+)
+def test_errors_that_mean_it(error, asked):
+    with MemoryMonitor(2**30) as monitor:
+        failures = Failures(Path("run"), None, None, monitor, torch.device("cpu"), None)
+        shortage = failures.memory_shortage(error)
+
+    if asked is None:
+        assert shortage is None
+    else:
+        assert shortage.startswith(asked)
+        assert shortage.endswith(" of memory.limit 1GiB were taken")
+
+
+@pytest.mark.slow
+def test_a_process_whose_memory_is_bounded_ends_with_the_line_and_readable_rows(desk):
+    rows = np.arange(16_384)
+    columns = {"user_id": rows % 100, "item_id": rows % 100, "price": rows / 100, "click": rows % 2}
+    pq.write_table(pa.table(columns), desk.folder / "clicks.parquet")
+    desk.write_run(
+        ("batch_size: 4", "batch_size: 8192"),
+        ("hidden_units: [4]", "hidden_units: [4096]"),
+        ("num_epochs: 1", "num_epochs: 3\n  log_step_count_steps: 1"),
+    )
+
+    command = [sys.executable, "-c", UNDER_A_LIMIT]
+    done = subprocess.run(command, check=False, cwd=desk.folder, capture_output=True, text=True)
+
+    last = done.stderr.splitlines()[-1]
+    assert "step 2: memory ran out on a batch of 8,192 rows (rows 8192 to 16383 of clicks.parquet), " in last
+    assert "128MiB were asked for, " in last
+    written = (desk.folder / "run/out_of_memory/step-2.jsonl").read_text().splitlines()
+    assert len(written) == 8192
+    assert json.loads(written[0])["features"]["price"] == pytest.approx(81.92)

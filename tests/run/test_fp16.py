@@ -86,3 +86,38 @@ def test_a_run_is_an_error(desk, sets, message):
         trained(desk, FP16 | sets)
 
     assert str(caught.value) == message
+
+
+def test_several_tasks_clipping_running_means_and_joined_batches_learn_nearly_the_same(desk):
+    desk.write_clicks(buy=[0, 0, 0, 1, 0, 1])
+    towers = [
+        {
+            "tower_name": name,
+            "label_name": name,
+            "losses": [{"binary_cross_entropy": {}}],
+            "pareto_min_loss_weight": 0.1,
+        }
+        for name in ("click", "buy")
+    ]
+    group = {"group_name": "all", "group_type": "DEEP", "feature_names": ["user", "item", "price"]}
+    expert = {"expert_mlp": {"hidden_units": [4]}, "num_expert": 2}
+    sets = EIGHT_EPOCHS | {
+        "data_config.label_fields": ["click", "buy"],
+        "model_config.feature_groups": [group],
+        "model_config.deepfm": None,
+        "model_config.mmoe": {**expert, "task_towers": towers},
+        "model_config.losses": [],
+        "model_config.metrics": [],
+        "model_config.use_pareto_loss_weight": True,
+        "train_config.grad_clipping": {"clipping_type": "norm", "max_gradient": 0.1},
+        "train_config.dense_optimizer": {"adam_optimizer": {"lr": 0.1}, "ema": {"decay": 0.5}},
+        "train_config.gradient_accumulation_steps": 2,
+    }
+    scaled = FP16 | {"train_config.grad_scaler": {"init_scale": 1024.0}}
+
+    exact = trained(desk, sets | {"model_dir": "exact"})
+    rounded = trained(desk, sets | scaled | {"model_dir": "rounded"})
+
+    assert exact.steps == rounded.steps == 16
+    assert rounded.overflowed_batches == 0
+    assert rounded.losses == pytest.approx(exact.losses, abs=0.02)

@@ -110,3 +110,13 @@ def test_a_limit_of_file_sizes_is_told_in_one_line(tmp_path, target, message):
     assert last_line.startswith("penstock.config.errors.DataError: ")
     assert message in last_line
     assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_a_disk_that_is_read_only_is_not_called_full(tmp_path, small_disk):
+    write_batches(tmp_path / "in", SIZES)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+
+    with pytest.raises(
+        DataError, match=r"out: cannot be written to: .*disk is read-only; choose another output_dir"
+    ):
+        merge(tmp_path / "in", small_disk / "out")
