@@ -6,9 +6,8 @@ import pytest
 from penstock.config.errors import ConfigError, DataError
 from penstock.metrics import BoundMetric, TrainMetricWrapper, build_metrics, build_train_metrics
 from penstock.metrics.auc import DecayAUC
-from penstock.metrics.binary import Accuracy
+from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
-from tests.metrics.ranks import on_ranks
 
 
 def configs(*metrics):
@@ -71,36 +70,17 @@ def test_train_metrics_fade_and_auc_becomes_a_decay_auc():
         assert (metrics["auc_ctr"].compute(), metrics["auc_ctr"].metric.remark) == (1.0, remark)
 
 
-def test_windows_of_training_and_evaluations_are_over_all_ranks():
-    def work(rank, collectives):
-        configs = train_configs({"mean_absolute_error": {}, "decay_step": 1})
-        [followed] = build_train_metrics(configs, ["y"], label="y", collectives=collectives).values()
-        followed.update({"y": [float(rank)]}, {"y": [0.0]})
-        evaluated = BoundMetric("accuracy", Accuracy(), "probs", "y")
-        evaluated.update({"probs": [0.9]}, {"y": [rank]})
-        return followed.compute(), evaluated.compute(collectives)
-
-    assert on_ranks(2, work) == [(0.5, 0.5)] * 2
-
-
-class Grouped:
-    """Keeps what it was given."""
-
-    def update(self, preds, target, groups):
-        self.groups = groups
-
-
 def test_a_metric_that_groups_gets_its_column_or_says_what_is_missing():
-    metric = BoundMetric("grouped_auc", Grouped(), "probs", "y", grouping_key="user_id")
+    metric = BoundMetric("grouped_auc", GroupedAUC(), "probs", "y", grouping_key="user_id")
 
     metric.update({"probs": [0.5]}, {"y": [1]}, {"user_id": ["ann"]})
 
-    assert metric.metric.groups == ["ann"]
+    assert metric.metric.largest_groups(1) == [("ann", 1, None)]
     with pytest.raises(DataError, match="grouped_auc: needs the column 'user_id'; grouping columns: none"):
         metric.update({"probs": [0.5]}, {"y": [1]})
 
 
-def test_a_metric_of_ones_own_that_fails_is_told_with_its_place(tmp_path, monkeypatch):
+def test_a_custom_metric_that_fails_is_named(tmp_path, monkeypatch):
     (tmp_path / "own_metric.py").write_text(
         "from penstock.metrics.sums import RowMean\n\n\n"
         "class Wrong(RowMean):\n    def _row_values(self, preds, target):\n        return preds - targets\n"

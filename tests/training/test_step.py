@@ -8,7 +8,7 @@ from penstock.config.errors import ConfigError
 from penstock.optim.schedules import PlateauSchedule
 from penstock.optim.sections.schedules import ReduceOnPlateauLR
 from penstock.training.learning_rates import LearningRates
-from penstock.training.progress import End, TrainingProgress
+from penstock.training.progress import TrainingProgress
 from penstock.training.step import TrainStep
 
 
@@ -104,17 +104,3 @@ def test_plateaus_hear_evaluations_and_are_saved():
     again.load_state_dict(rates.state_dict())
 
     assert rates.values(TrainingProgress()) == again.values(TrainingProgress()) == {"dense": 0.4}
-
-
-@pytest.mark.parametrize(
-    ("end", "progress", "reached"),
-    [
-        (End(steps=5), TrainingProgress(step=4, epoch=9), False),
-        (End(steps=5), TrainingProgress(step=5), True),
-        (End(steps=5), TrainingProgress(step=7, steps_before=3), False),
-        (End(epochs=2), TrainingProgress(step=99, epoch=1), False),
-        (End(epochs=2), TrainingProgress(step=1, epoch=2), True),
-    ],
-)
-def test_the_end(end, progress, reached):
-    assert end.reached(progress) is reached
