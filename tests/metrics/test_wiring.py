@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.metrics import BoundMetric, TrainMetricWrapper, build_metrics, build_train_metrics
+from penstock.metrics import BoundMetric, TrainMetricWrapper, build_metrics
 from penstock.metrics.auc import DecayAUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
@@ -20,7 +20,7 @@ def test_metrics_are_built_by_name_and_fed_from_named_predictions():
     for metric in metrics.values():
         metric.update({"probs": np.array([0.25, 0.75])}, {"clicked": np.array([0, 1])})
 
-    assert {name: metric.compute() for name, metric in metrics.items()} == {
+    assert {name: bound.metric.compute() for name, bound in metrics.items()} == {
         "auc": 1.0,
         "log_loss": pytest.approx(-np.log(0.75)),
     }
@@ -58,7 +58,7 @@ def train_configs(*metrics):
 
 
 def test_train_metrics_fade_and_auc_becomes_a_decay_auc():
-    metrics = build_train_metrics(
+    metrics = build_metrics(
         train_configs({"auc": {}, "decay_step": 2}, {"accuracy": {}}), ["probs_ctr"], label="y", tower="ctr"
     )
 
@@ -67,7 +67,7 @@ def test_train_metrics_fade_and_auc_becomes_a_decay_auc():
     assert isinstance(metrics["auc_ctr"].metric.metric, DecayAUC)
     for remark in ("of the first window, which is still open", None):
         metrics["auc_ctr"].update({"probs_ctr": np.array([0.25, 0.75])}, {"y": np.array([0, 1])})
-        assert (metrics["auc_ctr"].compute(), metrics["auc_ctr"].metric.remark) == (1.0, remark)
+        assert (metrics["auc_ctr"].metric.compute(), metrics["auc_ctr"].metric.remark) == (1.0, remark)
 
 
 def test_a_metric_that_groups_gets_its_column_or_says_what_is_missing():
