@@ -81,8 +81,10 @@ class SumsMetric(ABC):
         state = {name: own.copy() for name, own in self._sums.items()}
         if self.settings:
             state["settings"] = np.frombuffer(json.dumps(dict(self.settings)).encode(), np.uint8).copy()
-        kept = self._kept() if self.columns else {}
-        return state | {name: np.array(kept[name]) for name in self.columns}
+        if self.columns:
+            kept = self._kept()
+            state |= {name: np.array(kept[name]) for name in self.columns}
+        return state
 
     def load_state_dict(self, state: MetricState) -> None:
         content = state.get("settings", np.frombuffer(b"{}", np.uint8))
