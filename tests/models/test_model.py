@@ -66,33 +66,6 @@ def test_what_cannot_be_built_is_named(problem):
     assert str(caught.value) == problem
 
 
-class CountedRows:
-    """The smallest metrics that a model can be given."""
-
-    def __init__(self):
-        self.rows = 0
-
-    def update(self, predictions, batch):
-        self.rows += batch.num_rows
-
-    def compute(self):
-        return {"rows": float(self.rows)}
-
-    def reset(self):
-        self.rows = 0
-
-
-def test_metrics_are_counted_and_those_of_evaluation_start_anew_after_each_look():
-    model, (batch, _) = built(), planted_batch(5, seed=0)
-    model.attach_metrics(CountedRows(), CountedRows())
-    for _ in range(2):
-        model.update_metric(model.predict(batch), batch)
-        model.update_train_metric(model.predict(batch), batch)
-
-    assert [model.compute_metric(), model.compute_metric()] == [{"rows": 10.0}, {"rows": 0.0}]
-    assert [model.compute_train_metric(), model.compute_train_metric()] == [{"rows": 10.0}, {"rows": 10.0}]
-
-
 def test_a_model_without_metrics_says_where_they_come_from():
     with pytest.raises(
         PenstockError, match=r"this model has no metrics; build it with penstock.build_model\(run\)"

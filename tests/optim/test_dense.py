@@ -115,22 +115,6 @@ def test_every_part_moves_by_its_own_rule():
     assert trained_by_part(scheduled, named, range(2)) == pytest.approx([0.8, 0.8, 1 - 0.8 - 0.4, 0.8])
 
 
-def test_the_whole_saves_and_restores_its_state_by_parameter_name():
-    parts = with_parts((r"deep.*", ADAM), (r"wide.*", {"adadelta_optimizer": {}}))
-    named = parameters()
-    first = dense_optimizers(parts, named.items())
-    trained_by_part(first, named, range(3))
-    state = combined(first).state_dict()
-
-    assert sorted(state["state"]) == ["deep.0.bias", "deep.0.weight", "wide.weight"]
-    copies = {name: torch.nn.Parameter(parameter.detach().clone()) for name, parameter in named.items()}
-    second = dense_optimizers(parts, copies.items())
-    combined(second).init_state()
-    combined(second).load_state_dict(state)
-
-    assert trained_by_part(second, copies, range(3, 6)) == trained_by_part(first, named, range(3, 6))
-
-
 PIECE = "matches only a piece of deep.0.weight; it must match the whole name: use"
 REFUSED = {
     "fial.weight": "matches no parameter; near names: final.weight, wide.weight, deep.0.weight",
@@ -186,17 +170,3 @@ def test_it_starts_as_the_parameters_after_the_first_step_and_follows_them():
     with pytest.raises(IndexError), averages.applied():
         weight.tolist()[9]
     assert weight.tolist() == [2.0, 2.0]
-
-
-def test_it_goes_on_from_its_state_after_every_step():
-    values = [1.0, 4.0, 2.0, 8.0]
-    expected_weight, expected = averaged()
-    move(expected_weight, expected, *values)
-    for stop in range(len(values)):
-        weight, before = averaged()
-        move(weight, before, *values[:stop])
-        after = DenseAverages({"deep.weight": weight}, 0.5)
-        after.load_state_dict(before.state_dict())
-        move(weight, after, *values[stop:])
-
-        assert mean_of(weight, after) == mean_of(expected_weight, expected)

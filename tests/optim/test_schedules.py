@@ -160,18 +160,6 @@ def test_the_rate_falls_when_evaluations_get_no_better(options, values, expected
     assert rates(PlateauSchedule(section, base=0.8), values) == pytest.approx(expected)
 
 
-def test_it_goes_on_from_its_state_after_every_evaluation():
-    section = ReduceOnPlateauLR(patience=1, factor=0.5)
-    values = [0.6, 0.7, 0.7, 0.7, 0.6, 0.6, 0.9]
-    expected = rates(PlateauSchedule(section, 1.0), values)
-    for stop in range(len(values)):
-        before, after = PlateauSchedule(section, 1.0), PlateauSchedule(section, 1.0)
-        rates(before, values[:stop])
-        after.load_state_dict(before.state_dict())
-
-        assert rates(after, values[stop:]) == expected[stop:]
-
-
 def test_the_state_of_another_metric_is_refused():
     watched_auc = PlateauSchedule(ReduceOnPlateauLR(), 1.0)
 

@@ -95,20 +95,6 @@ def test_the_reason_for_stopping():
     assert stop.reason() == "auc got no better in 2 evaluations (best 0.7 at step 10)"
 
 
-def test_a_resume_after_any_evaluation_changes_nothing():
-    values = [0.6, NAN, 0.7, 0.65, NAN, 0.9]
-    for cut in range(len(values)):
-        before, after = (EarlyStop("auc", patience=9, min_delta=0.01) for _ in range(2))
-        for step, value in enumerate(values):
-            if step == cut:
-                after.load_state_dict(before.state_dict())
-            before.update(step, value)
-            if step >= cut:
-                after.update(step, value)
-
-        assert after.state_dict() == before.state_dict()
-
-
 def test_another_metric_is_watched_from_the_start():
     stop = EarlyStop("log_loss", patience=2)
 

@@ -26,19 +26,6 @@ def auc_metrics() -> TaskMetrics:
     return TaskMetrics({"auc": BoundMetric("auc", AUC(100), "probs", "click")})
 
 
-def test_what_was_counted_is_saved_and_goes_on():
-    before, after = auc_metrics(), auc_metrics()
-    before.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
-
-    after.load_state_dict(before.state_dict())
-    for metrics in (before, after):
-        metrics.update({"probs": torch.tensor([0.9, 0.1])}, CLICKS)
-
-    assert after.compute() == before.compute() == {"auc": 0.25}
-    after.reset()
-    assert after.compute()["auc"] != after.compute()["auc"]  # undefined
-
-
 def test_a_mean_over_groups_says_how_many_there_were():
     grouped = BoundMetric("grouped_auc", GroupedAUC(), "probs", "click", "user")
     metrics = TaskMetrics({"grouped_auc": grouped}, {"user": "user_id"})
