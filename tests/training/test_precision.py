@@ -125,18 +125,16 @@ def group() -> Iterator[None]:
         yield
 
 
-def start(sparse: str = "adagrad", *, precision=torch.float16, **settings):
-    """A training, what takes its steps, and, in FP16, the scaling of its losses."""
+def start(sparse: str = "adagrad", **settings):
+    """A training in FP16, what takes its steps, and the scaling of its losses."""
     torch.manual_seed(7)
     optimizer_class, options = SPARSE[sparse]
     model = shard(Learner("feature_2"), (optimizer_class, dict(options)), World())
     parameters = dense_parameters(model)
     training = Training(model, KeyedOptimizerWrapper(parameters, DENSE["adam"]), World())
-    scaling = None
-    if precision is not None:
-        scaling = LossScaling(GradScaler(**settings), model, parameters.values(), CPU)
+    scaling = LossScaling(GradScaler(**settings), model, parameters.values(), CPU)
     rates = LearningRates({})
-    step = TrainStep(model, training.optimizer, rates, CPU, precision=precision, scaling=scaling)
+    step = TrainStep(model, training.optimizer, rates, CPU, precision=torch.float16, scaling=scaling)
     return training, step, scaling
 
 

@@ -167,8 +167,8 @@ class Task:
             message = f"semantic-id losses are not supported; there are {', '.join(LOSSES)}"
             raise ConfigError.at(path, message)
         kind = kind_of(name, section)
-        if not kind.fits(self.num_class):
-            raise ConfigError.at(path, f"needs num_class {kind.classes_wanted}; it is {self.num_class}")
+        if (problem := kind.class_problem(self.num_class)) is not None:
+            raise ConfigError.at(path, problem)
         session = getattr(section, "session_name", None) if kind.has_sessions else None
         try:
             row_loss = kind.build(section)
