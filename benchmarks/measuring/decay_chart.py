@@ -34,20 +34,21 @@ def draw(curves: Mapping[Setting, Points]) -> str:
     assert chart is not None
     base, middle = HEIGHT - 44, (LEFT + WIDTH - RIGHT) / 2
     legend = [f'<text x="{LEFT}" y="19">decay_rate, decay_step:</text>']
-    for number, curve in enumerate(chart.curves):
+    lines = [(curve["name"], curve["look"], curve["corners"]) for curve in chart["curves"]]
+    for number, (name, look, _) in enumerate(lines):
         x = LEFT + 150 + number * 90
-        legend.append(f'<line class="series {curve.look}" x1="{x}" x2="{x + 14}" y1="15" y2="15"/>')
-        legend.append(f'<text x="{x + 18}" y="19">{curve.name}</text>')
+        legend.append(f'<line class="series {look}" x1="{x}" x2="{x + 14}" y1="15" y2="15"/>')
+        legend.append(f'<text x="{x + 18}" y="19">{name}</text>')
     plot = [f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{base}" y2="{base}"/>']
-    for y, label in chart.y_ticks:
+    for y, label in chart["y_ticks"]:
         plot.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
         plot.append(f'<text x="{LEFT - 7}" y="{y + 4}" text-anchor="end">{label}</text>')
     plot += [
-        f'<text x="{x}" y="{base + 17}" text-anchor="middle">{label}</text>' for x, label in chart.x_ticks
+        f'<text x="{x}" y="{base + 17}" text-anchor="middle">{label}</text>' for x, label in chart["x_ticks"]
     ]
     plot.append(f'<text x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">step</text>')
     plot.append('<text text-anchor="middle" transform="translate(13 129) rotate(-90)">auc</text>')
-    plot += [f'<polyline class="series {curve.look}" points="{curve.corners}"/>' for curve in chart.curves]
+    plot += [f'<polyline class="series {look}" points="{corners}"/>' for _, look, corners in lines]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + RIGHT:.0f} {HEIGHT + LEGEND_HEIGHT:.0f}" '
         f'width="{WIDTH + RIGHT:.0f}" role="img" aria-label="The auc of one training with three settings of decay">'
