@@ -76,13 +76,6 @@ def test_a_table_in_memory_is_scored_like_a_file(trained_folder: Path):
     assert penstock.predict(run, table) == penstock.predict(run, "clicks.parquet")
 
 
-def test_a_number_of_steps(folder: Path, log_of: LogOf):
-    result = trained({"train_config.num_epochs": None, "train_config.num_steps": 5})
-
-    assert (result.steps, result.checkpoint.name) == (5, "step-5")
-    assert list(losses(log_of("run"))) == [1, 2, 3, 4, 5]
-
-
 def test_the_same_run_twice_is_the_same_to_the_last_bit(folder: Path, log_of: LogOf):
     first, second = (trained({"model_dir": name}) for name in ("first", "second"))
 
@@ -104,12 +97,6 @@ def test_a_run_that_goes_on_is_the_same_to_the_last_bit(trained_folder: Path, lo
     assert (result.steps, result.rows) == (6, 40)
     assert losses(log_of("parts")) == losses(log_of("run"))
     assert tensors(result.checkpoint) == tensors(trained_folder / "run" / "checkpoints" / "step-6")
-
-
-def test_a_trained_run_is_not_trained_over(trained_folder: Path):
-    with pytest.raises(penstock.PenstockError, match="run holds a trained run already"):
-        trained()
-    assert trained({"train_config.num_epochs": 3}, resume=True).steps == 9
 
 
 WORSE = {
@@ -197,24 +184,6 @@ def test_a_data_loader_cuts_by_cost(folder: Path):
 
     with penstock.create_dataloader(penstock.load_run("run.yaml", edits)) as batches:
         assert [batch.num_rows for batch in batches] == [4, 4, 4, 4, 4]
-
-
-def test_a_limit_that_is_too_small_is_refused_with_the_numbers(folder: Path):
-    with pytest.raises(penstock.BudgetExceeded, match=r"^shuffle needs .*GiB but only .*iB of 8GiB are left"):
-        trained({"data_config.shuffle_buffer": "16GiB"})
-
-
-def test_bad_values_name_file_row_and_column(folder: Path):
-    table = pq.read_table("clicks.parquet")
-    users = pa.array([*range(19), 600])
-    pq.write_table(table.set_column(0, "user_id", users), "clicks.parquet")
-
-    with pytest.raises(penstock.DataError) as told:
-        trained()
-
-    assert str(told.value) == (
-        "clicks.parquet: row 19: column 'user_id': value 600 is outside 0 to 99, the ids of feature 'user'"
-    )
 
 
 def test_a_schedule_can_be_looked_at():

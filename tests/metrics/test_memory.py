@@ -11,7 +11,7 @@ from penstock.metrics.auc import AUC, MulticlassAUC
 from penstock.metrics.binary import Accuracy
 from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
-from penstock.metrics.metric import MemoryNeeds, divided, held_bytes, hold_within, needs_of
+from penstock.metrics.metric import MemoryNeeds, held_bytes, hold_within, needs_of
 from penstock.metrics.windows import TrainMetricWrapper
 from penstock.metrics.xauc import XAUC, GroupedXAUC
 
@@ -122,11 +122,3 @@ def test_more_rows_than_an_exact_xauc_may_hold_say_what_to_do():
         "xauc: exact holds at most 100 rows and there are more; leave exact out, and pairs of a sample of the rows "
         "are counted, or raise memory.limit"
     )
-
-
-def test_the_rest_is_divided_by_what_each_could_use_beyond_its_need():
-    needs = {"a": MemoryNeeds(10, 110), "b": MemoryNeeds(20, 220), "sums": MemoryNeeds(5, 5)}
-
-    assert divided(needs, 35) == {"a": 10, "b": 20, "sums": 5}
-    assert divided(needs, 35 + 150) == {"a": 60, "b": 120, "sums": 5}
-    assert divided(needs, 10_000) == {"a": 110, "b": 220, "sums": 5}

@@ -27,23 +27,8 @@ def test_a_window_of_three_steps():
 
     assert values == pytest.approx([0.10, 0.15, 0.20, 0.20, 0.20, 0.23, 0.23])
 
-
-def test_the_value_of_an_open_first_window_is_marked():
-    metric = TrainMetricWrapper(MeanAbsoluteError(), decay_step=2)
-    assert (metric.undefined_because, metric.remark) == ("no rows", None)
-    step(metric, 0.1)
-    assert metric.remark == "of the first window, which is still open"
-    step(metric, 0.1)
-    assert (metric.undefined_because, metric.remark) == (None, None)
-
-
-def test_an_infinite_window_is_forgotten_with_the_next():
-    metric = TrainMetricWrapper(MeanAbsoluteError(), 0.9, decay_step=1)
-
-    metric.update([math.inf], [0.0])
-    assert metric.compute() == math.inf
-    metric.update([0.5], [0.0])
-    assert metric.compute() == 0.5
+    infinite = TrainMetricWrapper(MeanAbsoluteError(), decay_rate=0.9, decay_step=1)
+    assert [step(infinite, math.inf), step(infinite, 0.5)] == [math.inf, 0.5]  # forgotten with the next
 
 
 def test_batches_without_rows_advance_the_count_and_add_nothing():
@@ -70,22 +55,6 @@ def test_nan_predictions_of_all_windows_are_counted():
 def random_steps(num_steps, num_rows=8):
     generator = np.random.default_rng(0)
     return [(generator.random(num_rows), generator.random(num_rows) < 0.4) for _ in range(num_steps)]
-
-
-@pytest.mark.parametrize("make", [DecayAUC, MeanAbsoluteError])
-def test_three_ranks_give_the_value_of_one(make):
-    steps = random_steps(7)
-    whole = TrainMetricWrapper(make(), 0.8, decay_step=3)
-    for preds, target in steps:
-        whole.update(preds, target)
-
-    def train(rank, collectives):
-        metric = TrainMetricWrapper(make(), 0.8, 3, collectives)
-        for preds, target in steps:
-            metric.update(preds[rank::3], target[rank::3])
-        return metric.compute()
-
-    assert on_ranks(3, train) == pytest.approx([whole.compute()] * 3, abs=1e-12)
 
 
 @pytest.mark.parametrize("make", [DecayAUC, MeanAbsoluteError])

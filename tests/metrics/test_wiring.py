@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.metrics import BoundMetric, TrainMetricWrapper, build_metrics, build_train_metrics
+from penstock.metrics import BoundMetric, TrainMetricWrapper, build_metrics
 from penstock.metrics.auc import DecayAUC
-from penstock.metrics.binary import Accuracy
+from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
-from tests.metrics.ranks import on_ranks
 
 
 def configs(*metrics):
@@ -21,7 +20,7 @@ def test_metrics_are_built_by_name_and_fed_from_named_predictions():
     for metric in metrics.values():
         metric.update({"probs": np.array([0.25, 0.75])}, {"clicked": np.array([0, 1])})
 
-    assert {name: metric.compute() for name, metric in metrics.items()} == {
+    assert {name: bound.metric.compute() for name, bound in metrics.items()} == {
         "auc": 1.0,
         "log_loss": pytest.approx(-np.log(0.75)),
     }
@@ -59,7 +58,7 @@ def train_configs(*metrics):
 
 
 def test_train_metrics_fade_and_auc_becomes_a_decay_auc():
-    metrics = build_train_metrics(
+    metrics = build_metrics(
         train_configs({"auc": {}, "decay_step": 2}, {"accuracy": {}}), ["probs_ctr"], label="y", tower="ctr"
     )
 
@@ -68,39 +67,20 @@ def test_train_metrics_fade_and_auc_becomes_a_decay_auc():
     assert isinstance(metrics["auc_ctr"].metric.metric, DecayAUC)
     for remark in ("of the first window, which is still open", None):
         metrics["auc_ctr"].update({"probs_ctr": np.array([0.25, 0.75])}, {"y": np.array([0, 1])})
-        assert (metrics["auc_ctr"].compute(), metrics["auc_ctr"].metric.remark) == (1.0, remark)
-
-
-def test_windows_of_training_and_evaluations_are_over_all_ranks():
-    def work(rank, collectives):
-        configs = train_configs({"mean_absolute_error": {}, "decay_step": 1})
-        [followed] = build_train_metrics(configs, ["y"], label="y", collectives=collectives).values()
-        followed.update({"y": [float(rank)]}, {"y": [0.0]})
-        evaluated = BoundMetric("accuracy", Accuracy(), "probs", "y")
-        evaluated.update({"probs": [0.9]}, {"y": [rank]})
-        return followed.compute(), evaluated.compute(collectives)
-
-    assert on_ranks(2, work) == [(0.5, 0.5)] * 2
-
-
-class Grouped:
-    """Keeps what it was given."""
-
-    def update(self, preds, target, groups):
-        self.groups = groups
+        assert (metrics["auc_ctr"].metric.compute(), metrics["auc_ctr"].metric.remark) == (1.0, remark)
 
 
 def test_a_metric_that_groups_gets_its_column_or_says_what_is_missing():
-    metric = BoundMetric("grouped_auc", Grouped(), "probs", "y", grouping_key="user_id")
+    metric = BoundMetric("grouped_auc", GroupedAUC(), "probs", "y", grouping_key="user_id")
 
     metric.update({"probs": [0.5]}, {"y": [1]}, {"user_id": ["ann"]})
 
-    assert metric.metric.groups == ["ann"]
+    assert metric.metric.largest_groups(1) == [("ann", 1, None)]
     with pytest.raises(DataError, match="grouped_auc: needs the column 'user_id'; grouping columns: none"):
         metric.update({"probs": [0.5]}, {"y": [1]})
 
 
-def test_a_metric_of_ones_own_that_fails_is_told_with_its_place(tmp_path, monkeypatch):
+def test_a_custom_metric_that_fails_is_named(tmp_path, monkeypatch):
     (tmp_path / "own_metric.py").write_text(
         "from penstock.metrics.sums import RowMean\n\n\n"
         "class Wrong(RowMean):\n    def _row_values(self, preds, target):\n        return preds - targets\n"

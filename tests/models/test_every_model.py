@@ -155,14 +155,6 @@ def test_pareto_weights_sum_to_one_and_keep_their_minimum():
     assert 0.9 - 1e-5 <= ((total - click) / (logit - click)).item() <= 1.0 + 1e-5
 
 
-def test_masked_classes_are_never_predicted():
-    masked = tower("sign", loss="softmax_cross_entropy", num_class=2, mask_name="allowed")
-    model, (batch, _) = built(multi_task("simple_multi_task", [masked])), planted_batch(4, seed=0)
-    batch.additional_infos["allowed"] = torch.tensor([[1, 1], [0, 1], [1, 0], [1, 1]], dtype=torch.int8)
-
-    assert model.predict(batch)["probs1_sign"][1:3].tolist() == [1.0, 0.0]
-
-
 def test_a_tower_may_have_any_name_and_gives_it_to_its_parameters():
     model = built(multi_task("simple_multi_task", [tower("keys"), tower("type")]))
     of_towers = [name for name, _ in model.named_parameters() if name.startswith("towers.")]

@@ -81,12 +81,9 @@ def test_wide_adds_vectors_up_and_weighs_numbers():
     assert wide(torch.tensor([[1.0, 2.0, 0.5, 3.0, 4.0]])).tolist() == [[1 + 2 + 3 + 4 + 5]]
     assert Wide([Slot("id", "id_wide", 2)])(torch.tensor([[1.0, 2.0]])).tolist() == [[3.0]]
 
-
-def test_wide_gives_each_class_columns_of_its_own():
-    wide = Wide([Slot("id", "id_wide", 4), Slot("x", None, 1)], num_class=3)
-    nn.init.constant_(wide.weights.weight, 10.0)
-
-    assert wide(torch.tensor([[1.0, 2.0, 3.0, 4.0, 0.5]])).tolist() == [[1 + 4 + 5, 2 + 5, 3 + 5]]
+    each_class = Wide([Slot("id", "id_wide", 4), Slot("x", None, 1)], num_class=3)
+    nn.init.constant_(each_class.weights.weight, 10.0)
+    assert each_class(torch.tensor([[1.0, 2.0, 3.0, 4.0, 0.5]])).tolist() == [[1 + 4 + 5, 2 + 5, 3 + 5]]
 
 
 def test_experts_are_weighed_by_each_gate():

@@ -64,14 +64,6 @@ def test_softmax_is_the_cross_entropy_of_torch(smoothing):
     torch.testing.assert_close(found, expected)
 
 
-def test_two_classes_give_the_probability_of_the_second():
-    two = task({"softmax_cross_entropy": {}}, num_class=2, tower="buy")
-    predictions = two.predictions(torch.tensor([[0.0, 1.0]]), Batch())
-
-    assert tuple(predictions) == ("logits_buy", "probs_buy", "probs1_buy")
-    assert predictions["probs1_buy"].tolist() == pytest.approx([0.7310586])
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_masked_classes_have_probability_zero_and_no_part_in_the_loss(smoothing):
     options = {"softmax_cross_entropy": {"label_smoothing": smoothing}}

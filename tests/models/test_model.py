@@ -1,11 +1,7 @@
 """What every model offers, and how it is built from a run file."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
-from torch.nn import functional
 
 from penstock.config.errors import ConfigError, PenstockError
 from penstock.models import build_model
@@ -30,24 +26,6 @@ def test_the_train_wrapper_gives_the_total_and_detached_parts():
     assert total.item() == losses["binary_cross_entropy"].item()
     assert not any(tensor.requires_grad for tensor in (*losses.values(), *predictions.values()))
     assert same_batch is batch
-
-
-@pytest.mark.parametrize("weights", [(), ("importance",)])
-def test_the_loss_of_all_rows_is_the_mean_of_the_batches_by_their_loss_weights(weights):
-    model = built(weights=weights)
-    total = total_weight = expected = 0.0
-    for seed, num_rows in enumerate([3, 40, 1]):
-        batch, _ = planted_batch(num_rows, seed)
-        predictions = model.predict(batch)
-        weight = model.loss_weights(batch)["binary_cross_entropy"]
-        total += weight * model.loss(predictions, batch)["binary_cross_entropy"].item()
-        total_weight += weight
-        rows = functional.binary_cross_entropy_with_logits(
-            predictions["logits"], batch.labels["clicked"].float(), reduction="none"
-        )
-        expected += (rows * batch.sample_weights["importance"] if weights else rows).sum().item()
-
-    assert total / total_weight == pytest.approx(expected / total_weight, rel=1e-6)
 
 
 def test_deepfm_without_final_is_the_sum_of_its_three_parts():
@@ -88,33 +66,6 @@ def test_what_cannot_be_built_is_named(problem):
     assert str(caught.value) == problem
 
 
-class CountedRows:
-    """The smallest metrics that a model can be given."""
-
-    def __init__(self):
-        self.rows = 0
-
-    def update(self, predictions, batch):
-        self.rows += batch.num_rows
-
-    def compute(self):
-        return {"rows": float(self.rows)}
-
-    def reset(self):
-        self.rows = 0
-
-
-def test_metrics_are_counted_and_those_of_evaluation_start_anew_after_each_look():
-    model, (batch, _) = built(), planted_batch(5, seed=0)
-    model.attach_metrics(CountedRows(), CountedRows())
-    for _ in range(2):
-        model.update_metric(model.predict(batch), batch)
-        model.update_train_metric(model.predict(batch), batch)
-
-    assert [model.compute_metric(), model.compute_metric()] == [{"rows": 10.0}, {"rows": 0.0}]
-    assert [model.compute_train_metric(), model.compute_train_metric()] == [{"rows": 10.0}, {"rows": 10.0}]
-
-
 def test_a_model_without_metrics_says_where_they_come_from():
     with pytest.raises(
         PenstockError, match=r"this model has no metrics; build it with penstock.build_model\(run\)"
@@ -125,14 +76,6 @@ def test_a_model_without_metrics_says_where_they_come_from():
 def test_a_model_needs_a_label():
     with pytest.raises(ConfigError, match=r"data_config.label_fields: is empty"):
         build_model(model_config(), FEATURES, [])
-
-
-def test_the_packages_do_not_import_torch():
-    code = (
-        "import sys, penstock.models, penstock.checkpoint, penstock.optim; assert 'torch' not in sys.modules"
-    )
-
-    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}, check=True)
 
 
 def test_the_binary_labels_are_the_first_of_a_model_and_those_of_towers():

@@ -49,13 +49,6 @@ def test_no_allowed_weights_give_a_shorter_sum_of_gradients(case):
     assert weights @ gram @ weights == pytest.approx(smallest_by_search(gram, minimums), abs=1e-8)
 
 
-def test_opposed_gradients_meet_where_their_sum_is_shortest():
-    gradients = np.array([[1.0, 0.0], [0.0, 2.0]])
-
-    assert pareto_weights(gradients @ gradients.T, np.zeros(2)) == pytest.approx([0.8, 0.2])
-    assert pareto_weights(gradients @ gradients.T, np.array([0.0, 0.5])) == pytest.approx([0.5, 0.5])
-
-
 @pytest.mark.parametrize("gram", [np.zeros((2, 2)), np.full((2, 2), np.nan)])
 def test_gradients_that_say_nothing_weigh_the_same(gram):
     assert pareto_weights(gram, np.array([0.5, 0.0])) == pytest.approx([0.75, 0.25])

@@ -9,14 +9,12 @@ from penstock.optim.ema import DenseAverages
 from penstock.optim.sections import DenseOptimizer
 
 
-def trained(make, rates=(None, None, None)):
+def trained(make):
     """A weight of 1 after steps with gradients 1, 2, 3."""
     weight = torch.nn.Parameter(torch.ones(1))
     optimizer = make([("weight", weight)])
-    for gradient, rate in enumerate(rates, start=1):
-        if rate is not None:
-            set_learning_rate(optimizer, rate)
-        weight.grad = torch.full((1,), float(gradient))
+    for gradient in (1.0, 2.0, 3.0):
+        weight.grad = torch.full((1,), gradient)
         optimizer.step()
     return weight.item()
 
@@ -31,7 +29,6 @@ def chosen(named=(), **optimizer):
         ("adam", {"lr": 0.1, "beta1": 0.8, "amsgrad": True}, {"betas": (0.8, 0.999)}),
         ("adagrad", {"lr": 0.1, "initial_accumulator_value": 0.5, "weight_decay": 0.1}, {}),
         ("sgd", {"lr": 0.1, "nesterov": True}, {"momentum": 0.9}),
-        ("sgd", {"momentum": 0.5, "dampening": 0.2, "weight_decay": 0.1}, {}),
         ("adamw", {"beta2": 0.9, "weight_decay": 0.1}, {"betas": (0.9, 0.9)}),
         ("adadelta", {"lr": 0.1, "rho": 0.8}, {}),
         ("rmsprop", {"lr": 0.1, "alpha": 0.8, "weight_decay": 0.1}, {}),
@@ -45,12 +42,6 @@ def test_it_is_the_optimizer_of_torch_with_these_options(name, options, expected
     assert trained(lambda named: chosen(named, **{f"{name}_optimizer": options})) == trained(
         lambda named: torch_class([named[0][1]], **settings)
     )
-
-
-def test_a_new_learning_rate_is_in_force_at_the_very_next_step():
-    plain = {"sgd_optimizer": {"lr": 5.0, "momentum": 0.0}}
-
-    assert trained(lambda named: chosen(named, **plain), rates=(0.1, 0.01, 0.0)) == pytest.approx(0.88)
 
 
 def test_a_model_without_dense_parameters_has_nothing_to_move():
@@ -105,46 +96,25 @@ def test_the_first_pattern_that_matches_the_whole_name_takes_a_parameter(pattern
     assert {name: list(optimizer.params) for name, (optimizer, _) in scheduled.items()} == expected
 
 
-def trained_by_part(scheduled, named, steps):
-    """All parameters after steps with a gradient of 1, at the rates of their schedules."""
-    whole = combined(scheduled)
-    for step in steps:
-        for optimizer, schedule in scheduled.values():
-            set_learning_rate(optimizer, schedule.value(step, 0))
-        for parameter in named.values():
-            parameter.grad = torch.ones(1)
-        whole.step()
-    return [parameter.item() for parameter in named.values()]
-
-
 def test_every_part_moves_by_its_own_rule():
     named = parameters()
     scheduled = dense_optimizers(with_parts((r"wide\.weight", HALVING)), named.items())
 
-    assert trained_by_part(scheduled, named, range(2)) == pytest.approx([0.8, 0.8, 1 - 0.8 - 0.4, 0.8])
+    for step in range(2):
+        for optimizer, schedule in scheduled.values():
+            set_learning_rate(optimizer, schedule.value(step, 0))
+        for parameter in named.values():
+            parameter.grad = torch.ones(1)
+        combined(scheduled).step()
 
-
-def test_the_whole_saves_and_restores_its_state_by_parameter_name():
-    parts = with_parts((r"deep.*", ADAM), (r"wide.*", {"adadelta_optimizer": {}}))
-    named = parameters()
-    first = dense_optimizers(parts, named.items())
-    trained_by_part(first, named, range(3))
-    state = combined(first).state_dict()
-
-    assert sorted(state["state"]) == ["deep.0.bias", "deep.0.weight", "wide.weight"]
-    copies = {name: torch.nn.Parameter(parameter.detach().clone()) for name, parameter in named.items()}
-    second = dense_optimizers(parts, copies.items())
-    combined(second).init_state()
-    combined(second).load_state_dict(state)
-
-    assert trained_by_part(second, copies, range(3, 6)) == trained_by_part(first, named, range(3, 6))
+    moved = [parameter.item() for parameter in named.values()]
+    assert moved == pytest.approx([0.8, 0.8, 1 - 0.8 - 0.4, 0.8])
 
 
 PIECE = "matches only a piece of deep.0.weight; it must match the whole name: use"
 REFUSED = {
     "fial.weight": "matches no parameter; near names: final.weight, wide.weight, deep.0.weight",
     "deep": f"{PIECE} '.*deep.*'",
-    ".*deep": f"{PIECE} '.*deep.*'",
     "^deep": f"{PIECE} '.*deep.*'",
     "deep|wide": f"{PIECE} '.*(deep|wide).*'",
     ".*user_emb.*": "matches no parameter; near names: deep.0.bias, deep.0.weight, wide.weight; "
@@ -186,39 +156,13 @@ def mean_of(weight, averages):
 
 def test_it_starts_as_the_parameters_after_the_first_step_and_follows_them():
     weight, averages = averaged(decay=0.75)
+    weight.data.fill_(5.0)
+    assert mean_of(weight, averages) == [5.0, 5.0]  # before the first step
     move(weight, averages, 8.0)
     assert mean_of(weight, averages) == [8.0, 8.0]
 
     move(weight, averages, 0.0, 2.0)
     assert mean_of(weight, averages) == [0.75 * 6.0 + 0.25 * 2.0] * 2
-
-
-def test_parameters_come_back_also_after_an_error():
-    weight, averages = averaged()
-    move(weight, averages, 4.0, 2.0)
-
     with pytest.raises(IndexError), averages.applied():
         weight.tolist()[9]
-
     assert weight.tolist() == [2.0, 2.0]
-
-
-def test_before_the_first_step_the_parameters_are_used_whatever_was_loaded_into_them():
-    weight, averages = averaged()
-    weight.data.fill_(5.0)
-
-    assert mean_of(weight, averages) == [5.0, 5.0]
-
-
-def test_it_goes_on_from_its_state_after_every_step():
-    values = [1.0, 4.0, 2.0, 8.0]
-    expected_weight, expected = averaged()
-    move(expected_weight, expected, *values)
-    for stop in range(len(values)):
-        weight, before = averaged()
-        move(weight, before, *values[:stop])
-        after = DenseAverages({"deep.weight": weight}, 0.5)
-        after.load_state_dict(before.state_dict())
-        move(weight, after, *values[stop:])
-
-        assert mean_of(weight, after) == mean_of(expected_weight, expected)

@@ -8,20 +8,14 @@ from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sections.schedules import ExponentialDecayLR, ManualStepLR
 
 
-def test_tables_cannot_have_an_optimizer_of_ones_own():
-    found = KeyCheck.of(
-        {"custom_optimizer": {"place": "torch.optim:NAdam", "lr": 0.1}}, SparseOptimizer
-    ).problems
+def test_tables_cannot_have_a_custom_optimizer():
+    written = {"custom_optimizer": {"place": "torch.optim:NAdam", "lr": 0.1}}
+    [problem] = KeyCheck.of(written, SparseOptimizer).problems
 
-    assert [(problem.path, problem.message) for problem in found] == [
-        (
-            ("custom_optimizer",),
-            (
-                "cannot be used: fused kernels update tables, which nothing in Python can replace; "
-                "it is for dense_optimizer"
-            ),
-        )
-    ]
+    assert problem.path == ("custom_optimizer",)
+    assert problem.message == (
+        "cannot be used: fused kernels update tables, which nothing in Python can replace; it is for dense_optimizer"
+    )
 
 
 ADAM = {"adam_optimizer": {}}
@@ -33,8 +27,6 @@ OVERFLOW = "which is infinite in the float32 of parameters"
     [
         (DenseOptimizer, {"constant_learning_rate": {}}, "is required"),
         (ExponentialDecayLR, {}, "Field required"),
-        (ExponentialDecayLR, {"decay_size": 0}, "greater than 0"),
-        (ExponentialDecayLR, {"decay_size": 10, "decay_factor": 1.5}, "less than or equal to 1"),
         (
             ManualStepLR,
             {"schedule_sizes": [10, 20], "learning_rates": [0.1]},
@@ -46,7 +38,6 @@ OVERFLOW = "which is infinite in the float32 of parameters"
             r"must rise; they are \[20, 10\]",
         ),
         (DenseOptimizer, {"sgd_optimizer": {"momentum": 1.0}}, "less than 1"),
-        (DenseOptimizer, {"adam_optimizer": {"beta2": 1.0}}, "less than 1"),
         (DenseOptimizer, {"adam_optimizer": {"lr": 1e39}}, rf"is 1e\+39, {OVERFLOW}"),
         (SparseOptimizer, {"adam_optimizer": {"weight_decay": 1e39}}, rf"is 1e\+39, {OVERFLOW}"),
         (

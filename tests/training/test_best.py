@@ -1,8 +1,6 @@
 """Which evaluation is the best, and when evaluations get no better."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from penstock.config.errors import CheckpointError
 from penstock.training.best import BestMetric, EarlyStop, best_step, require_best_step, smaller_is_better
@@ -95,28 +93,6 @@ def test_the_reason_for_stopping():
     assert EarlyStop("auc", 1, waited=1).reason() == "auc got no better in 1 evaluation (never defined)"
     stop = EarlyStop("auc", 2, best=0.7, best_step=10, waited=2)
     assert stop.reason() == "auc got no better in 2 evaluations (best 0.7 at step 10)"
-
-
-@settings(max_examples=50)
-@given(
-    st.lists(st.one_of(st.just(NAN), st.floats(0, 1)), max_size=12),
-    st.integers(0, 12),
-    st.floats(0, 0.2),
-    st.booleans(),
-)
-def test_a_resume_after_any_evaluation_changes_nothing(values, cut, min_delta, larger_is_better):
-    options = {"patience": 3, "min_delta": min_delta, "larger_is_better": larger_is_better}
-    whole, before, after = (EarlyStop("auc", **options) for _ in range(3))
-    for step, value in enumerate(values):
-        whole.update(step, value)
-    for step, value in enumerate(values[:cut]):
-        before.update(step, value)
-
-    after.load_state_dict(before.state_dict())
-    for step, value in enumerate(values[cut:], start=cut):
-        after.update(step, value)
-
-    assert after.state_dict() == whole.state_dict()
 
 
 def test_another_metric_is_watched_from_the_start():

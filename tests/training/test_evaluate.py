@@ -1,7 +1,7 @@
 """The evaluation loop, and evaluations as lines of eval_result.jsonl."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +16,6 @@ from penstock.models.losses import weighted_mean
 from penstock.runtime.durable import Journal
 from penstock.training.evaluate import (
     MAX_GROUPS,
-    NUM_BINS,
     Evaluation,
     bins_of,
     evaluate,
@@ -39,22 +38,6 @@ class LabelledBatch:
         return len(self.labels["click"])
 
 
-@dataclass
-class Recorder:
-    """A metric that keeps what it was given."""
-
-    seen: list[tuple[float, float]] = field(default_factory=list)
-
-    def update(self, predictions, batch):
-        self.seen += zip(predictions["probs"].tolist(), batch.labels["click"].tolist(), strict=True)
-
-    def compute(self):
-        return {"count": float(len(self.seen))}
-
-    def remarks(self):
-        return {}
-
-
 class Doubler:
     """Predicts twice the label; its loss is the weighted mean of the labels."""
 
@@ -71,17 +54,6 @@ class Doubler:
 
 def batch_of(*labels: float) -> LabelledBatch:
     return LabelledBatch({"click": torch.tensor(labels)})
-
-
-def test_every_row_reaches_the_metrics_once_and_in_order():
-    recorder, told = Recorder(), []
-
-    found = evaluate(nn.Linear(1, 1), Doubler(), [batch_of(1.0, 2.0), batch_of(3.0)], recorder, told.append)
-
-    assert recorder.seen == [(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)]
-    assert found.metrics == {"count": 3.0}
-    assert found.rows == 3
-    assert [batch.num_rows for batch in told] == [2, 1]
 
 
 @pytest.mark.parametrize("weights", [None, torch.tensor([4.0, 0.0, 0.0, 1.0, 3.0, 0.5])])
@@ -164,21 +136,6 @@ def test_rows_of_two_predictions_make_two_bins() -> None:
     assert found["predicted"] == pytest.approx([0.25, 0.75], abs=1e-5)
     assert found["observed"] == [0.25, 0.75]
     assert found["rows"] == [4, 4]
-
-
-def test_a_calibrated_model_lies_on_the_diagonal() -> None:
-    generator = np.random.default_rng(0)
-    predictions = generator.uniform(size=100_000)
-    labels = generator.uniform(size=100_000) < predictions
-
-    found = bins_of(counted(predictions, labels.astype(int)))
-
-    assert len(found["rows"]) == NUM_BINS
-    assert sum(found["rows"]) == 100_000
-    assert found["observed"] == pytest.approx(found["predicted"], abs=0.025)
-
-
-def test_without_rows_there_are_no_bins() -> None:
     assert bins_of(AUC().state_dict()["counts"]) == {"predicted": [], "observed": [], "rows": []}
 
 

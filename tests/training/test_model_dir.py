@@ -60,24 +60,6 @@ def test_a_version_file_that_does_not_say_when_the_run_began(tmp_path, text):
     assert ModelDir(tmp_path).started_at is None
 
 
-def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
-    folder = ModelDir(tmp_path)
-    folder.write_text(folder.run_file, "old: ä\n")
-
-    def full(stream):
-        stream.flush()
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr("penstock.runtime.durable.flush_to_disk", full)
-    with pytest.raises(OSError, match="No space left"):
-        folder.write_text(folder.run_file, "new, and much longer\n")
-    assert folder.run_file.read_text(encoding="utf-8") == "old: ä\n"
-
-    monkeypatch.undo()
-    folder.write_text(folder.run_file, "new\n")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"run.yaml": "new\n"}
-
-
 @pytest.fixture
 def temporary_folder(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("temporary")

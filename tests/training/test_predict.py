@@ -31,18 +31,12 @@ def predicted(batches, output_columns=None):
     return list(predict(nn.Linear(1, 1), FirstLabel(), batches, output_columns))
 
 
-def test_one_record_batch_for_each_batch_in_order():
-    scores = predicted([batch_of(1.0, 2.0), batch_of(3.0)])
-
-    assert [batch["probs"].to_pylist() for batch in scores] == [[1.0, 2.0], [3.0]]
-    assert scores[0]["pair"].to_pylist() == [[1.0, -1.0], [2.0, -2.0]]
-
-
 def test_reserved_columns_stand_before_the_predictions_that_were_asked_for():
     (scores,) = predicted([batch_of(1.0, 2.0, user=["a", "b"], item=[7, 8])], ["pair", "probs"])
 
     assert scores.schema.names == ["user", "item", "pair", "probs"]
     assert scores["user"].to_pylist() == ["a", "b"]
+    assert scores["pair"].to_pylist() == [[1.0, -1.0], [2.0, -2.0]]
 
 
 def test_a_reserved_column_with_the_name_of_a_prediction():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from penstock.metrics import build_metrics, build_train_metrics
+from penstock.metrics import build_metrics
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.losses import weighted_mean
 from penstock.tensors.batch import Batch
@@ -79,7 +79,7 @@ def followed(steps, collectives=None):
         TrainMetricConfig.model_validate({**each, "decay_step": 3})
         for each in ({"auc": {}}, {"log_loss": {}})
     ]
-    metrics = TaskMetrics(build_train_metrics(configs, ["probs"], label="click", collectives=collectives))
+    metrics = TaskMetrics(build_metrics(configs, ["probs"], label="click", collectives=collectives))
     values = []
     for batch in steps:
         metrics.update({"probs": batch.labels["prob"]}, batch)

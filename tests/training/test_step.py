@@ -5,10 +5,8 @@ import torch
 from torch import nn
 
 from penstock.config.errors import ConfigError
-from penstock.optim.schedules import PlateauSchedule
-from penstock.optim.sections.schedules import ReduceOnPlateauLR
 from penstock.training.learning_rates import LearningRates
-from penstock.training.progress import End, TrainingProgress
+from penstock.training.progress import TrainingProgress
 from penstock.training.step import TrainStep
 
 
@@ -92,29 +90,3 @@ def test_rates_are_set_for_optimizers_that_there_are():
         rates.set(0.1, "dens")
     with pytest.raises(ConfigError, match="a learning rate is a number of at least 0, not -1"):
         rates.set(-1)
-
-
-def test_plateaus_hear_evaluations_and_are_saved():
-    optimizer = sgd()
-    section = ReduceOnPlateauLR(metric="auc", factor=0.5, patience=0)
-    rates, again = (LearningRates({"dense": (optimizer, PlateauSchedule(section, 0.8))}) for _ in range(2))
-
-    rates.observe({"auc": 0.7})
-    rates.observe({"log_loss": 0.1})  # no auc: no improvement
-    again.load_state_dict(rates.state_dict())
-
-    assert rates.values(TrainingProgress()) == again.values(TrainingProgress()) == {"dense": 0.4}
-
-
-@pytest.mark.parametrize(
-    ("end", "progress", "reached"),
-    [
-        (End(steps=5), TrainingProgress(step=4, epoch=9), False),
-        (End(steps=5), TrainingProgress(step=5), True),
-        (End(steps=5), TrainingProgress(step=7, steps_before=3), False),
-        (End(epochs=2), TrainingProgress(step=99, epoch=1), False),
-        (End(epochs=2), TrainingProgress(step=1, epoch=2), True),
-    ],
-)
-def test_the_end(end, progress, reached):
-    assert end.reached(progress) is reached

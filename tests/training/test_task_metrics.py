@@ -26,32 +26,6 @@ def auc_metrics() -> TaskMetrics:
     return TaskMetrics({"auc": BoundMetric("auc", AUC(100), "probs", "click")})
 
 
-def test_what_was_counted_is_saved_and_goes_on():
-    before, after = auc_metrics(), auc_metrics()
-    before.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
-
-    after.load_state_dict(before.state_dict())
-    for metrics in (before, after):
-        metrics.update({"probs": torch.tensor([0.9, 0.1])}, CLICKS)
-
-    assert after.compute() == before.compute() == {"auc": 0.25}
-    after.reset()
-    assert after.compute()["auc"] != after.compute()["auc"]  # undefined
-
-
-def test_a_grouping_key_is_a_column_that_the_batch_carries_along():
-    class Listening(AUC):
-        def update(self, preds, target, groups):
-            self.groups = groups.to_pylist()
-
-    listening = Listening()
-    bound = BoundMetric("listening", listening, "probs", "click", grouping_key="user")
-
-    TaskMetrics({"listening": bound}, {"user": "user_id"}).update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
-
-    assert listening.groups == ["ann", "bob"]
-
-
 def test_a_mean_over_groups_says_how_many_there_were():
     grouped = BoundMetric("grouped_auc", GroupedAUC(), "probs", "click", "user")
     metrics = TaskMetrics({"grouped_auc": grouped}, {"user": "user_id"})
@@ -75,16 +49,6 @@ def test_a_metric_with_other_options_starts_anew_and_says_so(caplog):
 
     assert after.remarks() == {"auc": "no rows"}
     assert "the metric 'auc' counted otherwise so far and starts anew" in caplog.text
-
-
-def test_rows_on_disk_go_at_the_end_of_a_block(tmp_path):
-    exact = ExactAUC(limit_bytes=24, folder=tmp_path)
-
-    with TaskMetrics({"auc": BoundMetric("auc", exact, "probs", "click")}) as metrics:
-        metrics.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
-        assert list(tmp_path.iterdir())
-
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_share_of_the_plan_is_told_what_metrics_hold_and_what_computing_takes():

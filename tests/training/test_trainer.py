@@ -74,6 +74,16 @@ EACH_STEP, EACH_EPOCH = Every(steps=1), Every(epochs=1)
             {"overflowing": [True] * 3},
             "b0 overflow1 b1 overflow2 epoch1 b0 overflow3 b1 step1 epoch2 save1",
         ),
+        (
+            Timetable(End(epochs=9)),
+            {"stop_when": iter([False, False, True]).__next__},
+            "b0 step1 b1 step2 epoch1",
+        ),
+        (
+            Timetable(End(epochs=1)),
+            {"progress": TrainingProgress(step=2, epoch=1, steps_before=2, epochs_before=1)},
+            "b0 step3 b1 step4 epoch2",
+        ),
     ],
     ids=[
         "every batch once per epoch",
@@ -86,6 +96,8 @@ EACH_STEP, EACH_EPOCH = Every(steps=1), Every(epochs=1)
         "a stop while skipping",
         "an overflow is no step",
         "an epoch of overflows",
+        "a stop at the end of an epoch",
+        "new data are trained on as long as the first",
     ],
 )
 def test_what_happens_when(trained, timetable, options, expected):
@@ -101,15 +113,6 @@ def test_what_is_counted(trained):
     assert (progress.step, progress.epoch, progress.rows, progress.epoch_steps) == (1, 2, 10, 0)
     assert (progress.skipped_batches, progress.skipped_rows) == (2, 20)
     assert (progress.overflowed_batches, progress.epoch_overflows) == (1, 0)
-
-
-def test_stops_at_the_end_of_an_epoch(trained):
-    asked = iter([False, False, True])
-
-    events, progress = trained(TWO_BATCHES, Timetable(End(epochs=9)), stop_when=lambda: next(asked))
-
-    assert events[-2:] == ["step 2", "epoch 1"]
-    assert progress.epoch == 1
 
 
 @pytest.mark.parametrize(("given", "end", "reached"), [(1, 2, (4, 2, 40)), (2, 1, (2, 1, 20))])
@@ -188,15 +191,6 @@ def test_a_run_without_any_step_is_an_error_not_an_endless_loop(trained, batches
         trained(batches, Timetable(End(epochs=1)), **options)
 
     assert str(caught.value).startswith(problem)
-
-
-def test_new_data_are_trained_on_as_long_as_the_first(trained):
-    progress = TrainingProgress(step=2, epoch=1, rows=20)
-    progress.move_to_new_data()
-
-    _, progress = trained(TWO_BATCHES, Timetable(End(epochs=1)), progress=progress)
-
-    assert (progress.step, progress.epoch) == (4, 2)
 
 
 def test_the_time_of_waiting_and_of_working_are_told_apart(monkeypatch):

@@ -4,7 +4,7 @@ import logging
 import re
 import shutil
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,10 +57,10 @@ class CheckpointStore:
         """
         from penstock.checkpoint.storage import write_tensors
 
-        staging, visible, replaced = (
+        staging, replaced, visible = (
             self._hidden(step, "tmp"),
-            self._visible(step),
             self._hidden(step, "replaced"),
+            self._visible(step),
         )
 
         def stage() -> None:
@@ -69,8 +69,13 @@ class CheckpointStore:
             staging.mkdir()
 
         def publish() -> None:
-            written = files | dict(_write_documents(staging, documents))
-            manifest = Manifest(step, installed_versions(), written, layout, tuple(sorted(documents)))
+            for name, value in documents.items():
+                if not _DOCUMENT.fullmatch(name) or f"{name}.json" == MANIFEST_NAME:
+                    raise CheckpointError(f"'{name}' cannot name a document; use letters, digits and '_'")
+                content = encode_document(name, value)
+                write_durably(staging / f"{name}.json", content)
+                files[f"{name}.json"] = FileRecord(len(content), zlib.crc32(content))
+            manifest = Manifest(step, installed_versions(), files, layout, tuple(sorted(documents)))
             # The manifest makes the directory a checkpoint.
             write_durably(staging / MANIFEST_NAME, manifest.encode())
             sync_path(staging)
@@ -180,15 +185,6 @@ class CheckpointStore:
     def _remove(self, steps: Iterable[int]) -> None:
         for step in steps:
             remove_at_once(self._visible(step), self._hidden(step, "removed"))
-
-
-def _write_documents(staging: Path, documents: Mapping[str, Any]) -> Iterator[tuple[str, FileRecord]]:
-    for name, value in documents.items():
-        if not _DOCUMENT.fullmatch(name) or f"{name}.json" == MANIFEST_NAME:
-            raise CheckpointError(f"'{name}' cannot name a document; use letters, digits and '_'")
-        content = encode_document(name, value)
-        write_durably(staging / f"{name}.json", content)
-        yield f"{name}.json", FileRecord(len(content), zlib.crc32(content))
 
 
 def stale(steps: Collection[int], keep: int, protected: Collection[int] = ()) -> list[int]:

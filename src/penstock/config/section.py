@@ -176,16 +176,20 @@ AnySection = TypeVar("AnySection", bound=Section)
 
 def one_of(
     group: str,
-    kinds: Mapping[str, type[Section]],
+    kinds: Mapping[str, type[Section]] = MappingProxyType({}),
     markers: Mapping[str, Marker] = MappingProxyType({}),
     outside: Collection[str] = (),
 ) -> Callable[[type[AnySection]], type[AnySection]]:
     """Decorates a section that holds one of several others: a field for each name, exactly one of which is written.
 
-    Names `outside` the group are fields that are refused, and are not offered where a choice is missing.
+    Without `kinds` the choice is between the fields that the section itself declares. Names `outside` the group are
+    fields that are refused, and are not offered where a choice is missing.
     """
 
     def add(section: type[AnySection]) -> type[AnySection]:
+        if not kinds:
+            section.one_of, section.required_one_of = {group: tuple(section.__annotations__)}, (group,)
+            return section
         fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
         fields |= {name: (Annotated[kinds[name] | None, marker], None) for name, marker in markers.items()}
         made: type[AnySection] = create_model(

@@ -9,7 +9,7 @@ NumPy or torch in.
 from penstock.metrics.metric import Metric, MetricState, reduced
 from penstock.metrics.sections import METRICS
 from penstock.metrics.windows import TrainMetricWrapper
-from penstock.metrics.wiring import BoundMetric, build_metrics, build_train_metrics
+from penstock.metrics.wiring import BoundMetric, build_metrics
 
 __all__ = [
     "METRICS",
@@ -18,6 +18,5 @@ __all__ = [
     "MetricState",
     "TrainMetricWrapper",
     "build_metrics",
-    "build_train_metrics",
     "reduced",
 ]

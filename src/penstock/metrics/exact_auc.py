@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.config.sizes import MIB
 from penstock.metrics.inputs import binary_rows
-from penstock.metrics.metric import MemoryNeeds, MetricState, Values, missing_class, restored
+from penstock.metrics.metric import MemoryNeeds, Values, missing_class
 from penstock.metrics.spool import Spool
 from penstock.metrics.sums import SumsMetric
 from penstock.runtime.collectives import Collectives
@@ -19,7 +19,6 @@ Levels = NDArray[np.void]
 """Distinct predictions in ascending order, with the negative and positive rows of each."""
 
 LEVEL = np.dtype([("value", np.float64), ("negatives", np.int64), ("positives", np.int64)])
-_COLUMNS = ("value", "negatives", "positives")
 LIMIT_BYTES = 64 * MIB
 """About 2.8 million distinct predictions."""
 MIN_LIMIT_BYTES = 4 * MIB
@@ -37,6 +36,7 @@ class ExactAUC(SumsMetric):
     """
 
     name = "auc"
+    columns = ("value", "negatives", "positives")
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES, folder: Path | None = None) -> None:
         """Temporary files go to `folder`, or where the system keeps them (TMPDIR)."""
@@ -98,18 +98,13 @@ class ExactAUC(SumsMetric):
     def undefined_because(self) -> str | None:
         return missing_class(*self._sums["num_rows"])
 
-    def state_dict(self) -> MetricState:
-        levels = np.concatenate([np.zeros(0, LEVEL), *self._blocks()])
-        return {**{column: np.array(levels[column]) for column in _COLUMNS}, **super().state_dict()}
+    def _kept(self) -> Levels:
+        return np.concatenate([np.zeros(0, LEVEL), *self._blocks()])
 
-    def load_state_dict(self, state: MetricState) -> None:
-        levels = np.zeros(len(state.get("value", ())), LEVEL)
-        columns = {name: array for name, array in state.items() if name in _COLUMNS}
-        arrays = restored(columns, {column: np.array(levels[column]) for column in _COLUMNS}, self.name)
-        self.reset()
-        super().load_state_dict({name: state[name] for name in state if name not in _COLUMNS})
-        for column in _COLUMNS:
-            levels[column] = arrays[column]
+    def _keep_again(self, *columns: NDArray[Any]) -> None:
+        levels = np.zeros(len(columns[0]), LEVEL)
+        for name, column in zip(self.columns, columns, strict=True):
+            levels[name] = column
         self._add(levels)
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.config.errors import CheckpointError, DataError
+from penstock.config.errors import DataError
 from penstock.features.hashes import value_hashes
 from penstock.metrics.inputs import as_array
-from penstock.metrics.metric import MemoryNeeds, MetricState, Values
+from penstock.metrics.metric import MemoryNeeds, Values
 from penstock.metrics.spool import (
     LIMIT_BYTES,
     MAX_ROW_BYTES,
@@ -34,7 +34,6 @@ Totals = NDArray[np.float64]
 """Over groups: the sums of value times weight and of the weights, how many groups count, how many there are."""
 
 _NUM_TOTALS = 4
-_COLUMNS = ("key", "pred", "target")
 
 
 def arrow_ids(groups: Any, owner: str) -> Any:
@@ -84,6 +83,7 @@ class GroupedMetric(SumsMetric):
     longer needed.
     """
 
+    columns = ("key", "pred", "target")
     target_type: ClassVar[Any]
     """What ranks exchange labels as."""
     needed: ClassVar[str]
@@ -149,18 +149,12 @@ class GroupedMetric(SumsMetric):
         whole._rows, whole._totals = kept.without_rows(), None
         return whole
 
-    def state_dict(self) -> MetricState:
-        rows = self._rows.whole()
-        return {**{name: np.array(rows[name]) for name in _COLUMNS}, **super().state_dict()}
+    def _kept(self) -> Rows:
+        return self._rows.whole()
 
-    def load_state_dict(self, state: MetricState) -> None:
-        if not state.keys() >= set(_COLUMNS):
-            raise CheckpointError(f"{self.name}: the saved state has {sorted(state)}, not {sorted(_COLUMNS)}")
-        if len({len(state[name]) for name in _COLUMNS}) != 1:
-            raise CheckpointError(f"{self.name}: the saved {', '.join(_COLUMNS)} differ in length")
-        self.reset()
-        super().load_state_dict({name: state[name] for name in state if name not in _COLUMNS})
-        self._keep(rows_of(state["key"], state["pred"], self._labels(state["target"])))
+    def _keep_again(self, *columns: NDArray[Any]) -> None:
+        keys, preds, target = columns
+        self._keep(rows_of(keys, preds, self._labels(target)))
 
     def _value(self) -> float:
         total, weight = self._all_totals()[:2]

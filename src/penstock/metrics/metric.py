@@ -144,20 +144,12 @@ def gathered(metric: AnyMetric, collectives: Collectives) -> AnyMetric:
     """The states of all ranks, merged in rank order."""
     whole = copy.deepcopy(metric)
     whole.reset()
-    for packed in collectives.gather(_packed(metric.state_dict())):
+    # All arrays as one array of bytes: one exchange, whatever their types and shapes.
+    content = io.BytesIO()
+    np.savez(content, **metric.state_dict())  # type: ignore[arg-type]
+    for packed in collectives.gather(np.frombuffer(content.getvalue(), dtype=np.uint8)):
         part = copy.deepcopy(whole)
-        part.load_state_dict(_unpacked(packed))
+        with np.load(io.BytesIO(packed.tobytes())) as arrays:
+            part.load_state_dict(dict(arrays))
         whole.merge(part)
     return whole
-
-
-def _packed(state: MetricState) -> NDArray[np.uint8]:
-    """All arrays as one array of bytes: one exchange, whatever their types and shapes."""
-    content = io.BytesIO()
-    np.savez(content, **state)  # type: ignore[arg-type]
-    return np.frombuffer(content.getvalue(), dtype=np.uint8)
-
-
-def _unpacked(content: NDArray[np.uint8]) -> MetricState:
-    with np.load(io.BytesIO(content.tobytes())) as arrays:
-        return dict(arrays)

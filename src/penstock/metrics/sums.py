@@ -30,6 +30,9 @@ class SumsMetric(ABC):
     settings: Mapping[str, Any] = {}
     """What decides how rows are counted, by name: metrics must agree in it to be merged or restored."""
 
+    columns: ClassVar[tuple[str, ...]] = ()
+    """Of a metric that keeps rows beside its sums: the fields of their records, which are part of the state."""
+
     def __init__(self, sums: Mapping[str, NDArray[Any] | type[np.number[Any]]]) -> None:
         """`sums`: the arrays to add to, all zero; for a single number its type."""
         self._sums: MetricState = {
@@ -78,6 +81,9 @@ class SumsMetric(ABC):
         state = {name: own.copy() for name, own in self._sums.items()}
         if self.settings:
             state["settings"] = np.frombuffer(json.dumps(dict(self.settings)).encode(), np.uint8).copy()
+        if self.columns:
+            kept = self._kept()
+            state |= {name: np.array(kept[name]) for name in self.columns}
         return state
 
     def load_state_dict(self, state: MetricState) -> None:
@@ -87,8 +93,26 @@ class SumsMetric(ABC):
             if name not in saved or saved[name] != value:
                 found = f"{name} {saved[name]}" if name in saved else f"no {name}"
                 raise CheckpointError(f"{self.name}: the saved state has {found}; it is {value} now")
-        sums = {name: array for name, array in state.items() if name != "settings"}
-        self._sums = restored(sums, self._sums, self.name)
+        if not state.keys() >= set(self.columns):
+            raise CheckpointError(
+                f"{self.name}: the saved state has {sorted(state)}, not {sorted(self.columns)}"
+            )
+        if len({len(state[name]) for name in self.columns}) > 1:
+            raise CheckpointError(f"{self.name}: the saved {', '.join(self.columns)} differ in length")
+        sums = {name: state[name] for name in state if name not in ("settings", *self.columns)}
+        sums = restored(sums, self._sums, self.name)
+        self.reset()
+        self._sums = sums
+        if self.columns:
+            self._keep_again(*(np.asarray(state[name]) for name in self.columns))
+
+    def _kept(self) -> NDArray[np.void]:
+        """All rows that are kept."""
+        raise NotImplementedError
+
+    def _keep_again(self, *columns: NDArray[Any]) -> None:
+        """Keep the rows of a saved state."""
+        raise NotImplementedError
 
     @property
     def num_left_out(self) -> int:

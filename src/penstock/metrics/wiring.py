@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from penstock.config.errors import ConfigError, DataError, PenstockError, Problem
 from penstock.config.registry import Registry, error_text, make_part, require_call, result_name
-from penstock.metrics.metric import Metric, Values, reduced
-from penstock.metrics.sections import CustomMetric, MetricSection
+from penstock.metrics.metric import Metric, Values
+from penstock.metrics.sections import CustomMetric, MetricConfig, MetricSection, TrainMetricConfig
 from penstock.metrics.windows import TrainMetricWrapper
 from penstock.runtime.collectives import Collectives
 
@@ -39,21 +39,16 @@ class BoundMetric:
         groups: Mapping[str, Values] | None = None,
     ) -> None:
         """Add one batch; `groups` holds the grouping columns by name."""
-        groups = groups or {}
-        columns = () if self.grouping_key is None else (self.grouping_key,)
-        for column in columns:
-            if column not in groups:
-                known = ", ".join(sorted(groups)) or "none"
-                raise DataError(f"{self.name}: needs the column '{column}'; grouping columns: {known}")
+        rows = [predictions[self.prediction], labels[self.label]]
+        if self.grouping_key is not None:
+            if not groups or self.grouping_key not in groups:
+                known = ", ".join(sorted(groups or ())) or "none"
+                raise DataError(
+                    f"{self.name}: needs the column '{self.grouping_key}'; grouping columns: {known}"
+                )
+            rows.append(groups[self.grouping_key])
         with self.naming_failures():
-            self.metric.update(
-                predictions[self.prediction], labels[self.label], *(groups[column] for column in columns)
-            )
-
-    def compute(self, collectives: Collectives | None = None) -> float:
-        """The value over all rows so far, NaN when undefined; with `collectives` over those of all ranks."""
-        with self.naming_failures():
-            return (self.metric if collectives is None else reduced(self.metric, collectives)).compute()
+            self.metric.update(*rows)
 
     @contextmanager
     def naming_failures(self) -> Iterator[None]:
@@ -68,83 +63,52 @@ class BoundMetric:
 
 
 def build_metrics(
-    configs: Sequence[Any],
+    configs: Sequence[MetricConfig] | Sequence[TrainMetricConfig],
     predictions_available: Collection[str],
     *,
     label: str,
     tower: str | None = None,
     path: str = "model_config.metrics",
-) -> dict[str, BoundMetric]:
-    """The metrics of a list of `MetricConfig`, by result name; every one that cannot be wired is a problem.
-
-    With a tower, predictions and results carry the suffix `_{tower}`.
-    """
-    built = _built(configs, predictions_available, label, tower, path, training=False)
-    return {metric.name: metric for metric, _ in built}
-
-
-def build_train_metrics(
-    configs: Sequence[Any],
-    predictions_available: Collection[str],
-    *,
-    label: str,
-    tower: str | None = None,
-    path: str = "model_config.train_metrics",
     collectives: Collectives | None = None,
 ) -> dict[str, BoundMetric]:
-    """The metrics of a list of `TrainMetricConfig`, by result name, each over windows that fade.
+    """The metrics of a list in the run file, by result name; every one that cannot be wired is a problem.
 
-    With `collectives` a window is closed over the rows of all ranks.
+    With a tower, predictions and results carry the suffix `_{tower}`. Those of training are over windows that fade;
+    with `collectives` a window is closed over the rows of all ranks.
     """
-    built = _built(configs, predictions_available, label, tower, path, training=True)
-    for metric, config in built:
-        metric.metric = TrainMetricWrapper(metric.metric, config.decay_rate, config.decay_step, collectives)
-    return {metric.name: metric for metric, _ in built}
-
-
-def _built(
-    configs: Sequence[Any],
-    available: Collection[str],
-    label: str,
-    tower: str | None,
-    path: str,
-    training: bool,
-) -> list[tuple[BoundMetric, Any]]:
-    """Each metric with the config it comes from; all problems at once."""
     suffix = f"_{tower}" if tower else ""
-    bound: dict[str, tuple[BoundMetric, Any]] = {}
+    bound: dict[str, BoundMetric] = {}
     problems: list[Problem] = []
     for index, config in enumerate(configs):
         key, section = cast(tuple[str, MetricSection], config.chosen("metric"))
         name, where = result_name(key, section), f"{path}[{index}].{key}"
         candidates = [prediction + suffix for prediction in section.readable()]
-        prediction = next((each for each in candidates if each in available), None)
+        prediction = next((each for each in candidates if each in predictions_available), None)
         if prediction is None:
-            needed, given = " or ".join(candidates), ", ".join(sorted(available))
+            needed, given = " or ".join(candidates), ", ".join(sorted(predictions_available))
             problems.append(
                 Problem(where, f"'{key}' needs the prediction {needed}; this model gives {given}")
             )
             continue
-        if name in bound:
+        if name + suffix in bound:
             problems.append(Problem(where, f"'{name}' is there twice; results are named by metric"))
             continue
         try:
-            metric: Metric = _CLASSES.get(section.class_path(training))(**section.arguments())
+            kind = section.class_path(isinstance(config, TrainMetricConfig))
+            metric: Metric = _CLASSES.get(kind)(**section.arguments())
         except ConfigError as error:
             problems.append(Problem(where, str(error)))
             continue
-        one = BoundMetric(
-            name + suffix,
-            metric,
-            prediction,
-            label,
-            getattr(section, "grouping_key", None),
-            custom=section.place if isinstance(section, CustomMetric) else None,
+        if isinstance(config, TrainMetricConfig):
+            metric = TrainMetricWrapper(metric, config.decay_rate, config.decay_step, collectives)
+        grouping_key = getattr(section, "grouping_key", None)
+        custom = section.place if isinstance(section, CustomMetric) else None
+        bound[name + suffix] = BoundMetric(
+            name + suffix, metric, prediction, label, grouping_key, custom=custom
         )
-        bound[name] = (one, config)
     if problems:
         raise ConfigError(problems)
-    return list(bound.values())
+    return bound
 
 
 def custom_metric(section: CustomMetric) -> Metric:

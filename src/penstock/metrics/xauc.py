@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
+from penstock.config.errors import BudgetExceeded, DataError
 from penstock.features.hashes import mixed
 from penstock.metrics.grouped import GroupedMetric, Totals
 from penstock.metrics.grouped_auc import segment_starts
 from penstock.metrics.inputs import number_rows
-from penstock.metrics.metric import MemoryNeeds, MetricState, Values, gathered
+from penstock.metrics.metric import MemoryNeeds, Values, gathered
 from penstock.metrics.spool import LIMIT_BYTES, Rows
 from penstock.metrics.sums import SumsMetric
 from penstock.runtime.collectives import Collectives
@@ -55,6 +55,7 @@ class XAUC(SumsMetric):
     """
 
     name = "xauc"
+    columns = _COLUMNS
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class XAUC(SumsMetric):
         }
         self._rows = RowSample(max_rows or (MAX_EXACT_ROWS if exact else MAX_ROWS), seed)
         # Of batches: right pairs, pairs, and batches with a pair; and the sum of their shares.
-        super().__init__({"counts": np.zeros(3, np.int64), "sum_of_shares": np.zeros((), np.float64)})
+        super().__init__({"counts": np.zeros(3, np.int64), "sum_of_shares": np.float64, "num_seen": np.int64})
 
     def update(self, preds: Values, target: Values) -> None:
         predicted, labels, num_left_out = number_rows(preds, target, self.name)
@@ -93,6 +94,7 @@ class XAUC(SumsMetric):
         pairs = num_pairs(len(predicted))
         if not self.in_batch:
             self._rows.add(predicted, labels)
+            self._sums["num_seen"] += len(predicted)
             self._check_size()
         elif pairs:
             right = num_right_pairs(predicted, labels)
@@ -117,16 +119,11 @@ class XAUC(SumsMetric):
         super().reset()
         self._rows.reset()
 
-    def state_dict(self) -> MetricState:
-        return {**self._rows.state_dict(), **super().state_dict()}
+    def _kept(self) -> NDArray[np.void]:
+        return self._rows.rows()
 
-    def load_state_dict(self, state: MetricState) -> None:
-        of_rows = (*_COLUMNS, "num_seen")
-        missing = [name for name in of_rows if name not in state]
-        if missing:
-            raise CheckpointError(f"xauc: the saved state has {sorted(state)}, no {', '.join(missing)}")
-        super().load_state_dict({name: state[name] for name in state if name not in of_rows})
-        self._rows.load_state_dict(state)
+    def _keep_again(self, *columns: NDArray[Any]) -> None:
+        self._rows.restore(int(self._sums["num_seen"]), *columns)
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """Pairs of batches are counted at once; exact needs all rows, a sample as many as fit."""
@@ -311,19 +308,13 @@ class RowSample:
     def held_bytes(self) -> int:
         return self.num_held * _SAMPLED.itemsize
 
-    def state_dict(self) -> MetricState:
-        rows = self.rows()
-        columns = {name: np.array(rows[name]) for name in _COLUMNS}
-        return {**columns, "num_seen": np.array(self.num_seen, dtype=np.int64)}
-
-    def load_state_dict(self, state: MetricState) -> None:
-        if len({len(state[name]) for name in _COLUMNS}) != 1:
-            raise CheckpointError(f"xauc: the saved {', '.join(_COLUMNS)} differ in length")
+    def restore(self, num_seen: int, *columns: NDArray[Any]) -> None:
+        """Go on with the sample of so many rows."""
         self.reset()
-        self.num_seen = int(state["num_seen"])
-        rows = np.empty(len(state["lots"]), _SAMPLED)
-        for name in _COLUMNS:
-            rows[name] = state[name]
+        self.num_seen = num_seen
+        rows = np.empty(len(columns[0]), _SAMPLED)
+        for name, column in zip(_COLUMNS, columns, strict=True):
+            rows[name] = column
         if self.num_seen > len(rows) > 0:
             self._max_lot = rows["lots"].max()
         self._keep(rows)

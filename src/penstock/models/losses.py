@@ -44,15 +44,11 @@ class LossKind:
             return ("y",)
         return ("logits", "probs", "probs1") if num_class == 2 else ("logits", "probs")
 
-    @property
-    def classes_wanted(self) -> str | None:
-        """What num_class has to be, in words; None where any will do."""
-        if self.max_classes == self.min_classes:
-            return str(self.min_classes)
-        return f"{self.min_classes} or more"
-
-    def fits(self, num_class: int) -> bool:
-        return num_class >= self.min_classes and (self.max_classes is None or num_class <= self.max_classes)
+    def class_problem(self, num_class: int) -> str | None:
+        if num_class >= self.min_classes and (self.max_classes is None or num_class <= self.max_classes):
+            return None
+        more = "" if self.max_classes == self.min_classes else " or more"
+        return f"needs num_class {self.min_classes}{more}; it is {num_class}"
 
 
 def binary_cross_entropy(section: BinaryCrossEntropy) -> RowLoss:

@@ -37,14 +37,6 @@ class _TaskLoss:
     gives: tuple[str, ...]
     """The predictions of a task with this loss, without the tower's name."""
 
-    def rows(
-        self, predictions: dict[str, torch.Tensor], labels_B: torch.Tensor, batch: Batch
-    ) -> torch.Tensor:
-        # Where autocast computes in 16 bits, a loss of so few digits would be rounded away.
-        values = predictions[self.reads].float()
-        sessions = [] if self.session is None else [batch.additional_infos[self.session]]
-        return self.row_loss(values, labels_B, *sessions)
-
 
 @dataclass
 class Task:
@@ -127,18 +119,17 @@ class Task:
     def losses(self, predictions: dict[str, torch.Tensor], batch: Batch) -> dict[str, torch.Tensor]:
         """Each loss, as one number, by its name."""
         labels_B, weights_B = batch.labels[self.label], self._row_weights(batch)
+        share, losses = batch.step_shares.get(self.suffix), {}
         try:
-            return {
-                name + self.suffix: in_step(
-                    weighted_mean(loss.rows(predictions, labels_B, batch), weights_B),
-                    batch.step_shares.get(self.suffix),
-                )
-                * self.weight
-                for name, loss in self._losses.items()
-            }
+            for name, loss in self._losses.items():
+                sessions = [] if loss.session is None else [batch.additional_infos[loss.session]]
+                # Where autocast computes in 16 bits, a loss of so few digits would be rounded away.
+                losses_B = loss.row_loss(predictions[loss.reads].float(), labels_B, *sessions)
+                losses[name + self.suffix] = in_step(weighted_mean(losses_B, weights_B), share) * self.weight
         except DataError as error:
             position = f" ({batch.position})" if batch.position is not None else ""
             raise DataError.at(f"{error}{position}", column=self.label) from error
+        return losses
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
         """By the name of each loss, the sum of its rows' weights."""
@@ -167,8 +158,8 @@ class Task:
             message = f"semantic-id losses are not supported; there are {', '.join(LOSSES)}"
             raise ConfigError.at(path, message)
         kind = kind_of(name, section)
-        if not kind.fits(self.num_class):
-            raise ConfigError.at(path, f"needs num_class {kind.classes_wanted}; it is {self.num_class}")
+        if (problem := kind.class_problem(self.num_class)) is not None:
+            raise ConfigError.at(path, problem)
         session = getattr(section, "session_name", None) if kind.has_sessions else None
         try:
             row_loss = kind.build(section)

@@ -9,7 +9,7 @@ does it.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import torch
 import torchrec.optim
@@ -30,60 +30,43 @@ STANDING_STILL = (torchrec.optim.SGD, {"lr": 0.0})
 EPSILON = 1e-8
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """The ids of one batch, for all features (F) of a kernel and all rows (B); V values of a feature."""
+def row_gradients(
+    kernel: SplitTableBatchedEmbeddingBagsCodegen,
+    gradient: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    per_sample_weights: torch.Tensor | None = None,
+) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    """For each table its distinct ids, and the sum of their gradients; a table without ids gives none of both.
 
-    ids: torch.Tensor
-    offsets_FB: torch.Tensor
-    """Where the bag of each row of each feature begins in `ids`, and at last where all end."""
-
-    weights: torch.Tensor | None
-    table_of_feature: list[int]
-    width_of_table: list[int]
-    pooling: PoolingMode
-
-    @classmethod
-    def of(
-        cls,
-        kernel: SplitTableBatchedEmbeddingBagsCodegen,
-        indices: torch.Tensor,
-        offsets: torch.Tensor,
-        per_sample_weights: torch.Tensor | None = None,
-    ) -> Self:
-        """What a kernel was asked for."""
-        widths = [spec[1] for spec in kernel.embedding_specs]
-        return cls(
-            indices, offsets, per_sample_weights, kernel.feature_table_map, widths, kernel.pooling_mode
-        )
-
-    def row_gradients(self, gradient: torch.Tensor) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-        """For each table its distinct ids, and the sum of their gradients; a table without ids gives none of both."""
-        num_rows = (self.offsets_FB.numel() - 1) // len(self.table_of_feature)
-        bounds = self.offsets_FB[::num_rows].tolist() if num_rows else [0] * (len(self.table_of_feature) + 1)
-        lengths_FB = self.offsets_FB.diff().view(len(self.table_of_feature), num_rows)
-        found: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
-        column = 0
-        for feature, table in enumerate(self.table_of_feature):
-            values, width = slice(bounds[feature], bounds[feature + 1]), self.width_of_table[table]
-            if self.pooling is PoolingMode.NONE:
-                spread = gradient[values]
-            else:
-                spread = self._spread(gradient[:, column : column + width], lengths_FB[feature], values)
-            column += width
-            found.setdefault(table, []).append((self.ids[values], spread))
-        for table, pieces in found.items():
-            gradients = torch.cat([of_ids for _, of_ids in pieces])
-            rows, indices = torch.unique(torch.cat([ids for ids, _ in pieces]), return_inverse=True)
-            sums = gradients.new_zeros(rows.numel(), gradients.shape[1])
-            yield table, rows, sums.index_add_(0, indices, gradients)
-
-    def _spread(self, gradient: torch.Tensor, lengths_B: torch.Tensor, values: slice) -> torch.Tensor:
-        """From the gradient of each bag to that of each of its values."""
-        if self.pooling is PoolingMode.MEAN:
-            gradient = gradient / lengths_B.clamp(min=1).unsqueeze(1)
-        spread = gradient.index_select(0, torch.repeat_interleave(lengths_B))
-        return spread if self.weights is None else spread * self.weights[values].unsqueeze(1)
+    `indices` are the ids of one batch, for all features (F) of a kernel and all rows (B); `offsets` says where the bag
+    of each row of each feature begins in them, and at last where all end.
+    """
+    tables: list[int] = kernel.feature_table_map
+    num_rows = (offsets.numel() - 1) // len(tables)
+    bounds = offsets[::num_rows].tolist() if num_rows else [0] * (len(tables) + 1)
+    lengths_FB = offsets.diff().view(len(tables), num_rows)
+    found: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+    column = 0
+    for feature, table in enumerate(tables):
+        values, width = slice(bounds[feature], bounds[feature + 1]), kernel.embedding_specs[table][1]
+        if kernel.pooling_mode is PoolingMode.NONE:
+            spread = gradient[values]
+        else:
+            # From the gradient of each bag to that of each of its values.
+            of_bags, lengths_B = gradient[:, column : column + width], lengths_FB[feature]
+            if kernel.pooling_mode is PoolingMode.MEAN:
+                of_bags = of_bags / lengths_B.clamp(min=1).unsqueeze(1)
+            spread = of_bags.index_select(0, torch.repeat_interleave(lengths_B))
+            if per_sample_weights is not None:
+                spread = spread * per_sample_weights[values].unsqueeze(1)
+        column += width
+        found.setdefault(table, []).append((indices[values], spread))
+    for table, pieces in found.items():
+        gradients = torch.cat([of_ids for _, of_ids in pieces])
+        rows, which = torch.unique(torch.cat([ids for ids, _ in pieces]), return_inverse=True)
+        sums = gradients.new_zeros(rows.numel(), gradients.shape[1])
+        yield table, rows, sums.index_add_(0, which, gradients)
 
 
 STATE = ("exp_avg", "exp_avg_sq", "step")
@@ -163,17 +146,23 @@ class RowAdam(FusedOptimizer):
             _kernel: nn.Module, _args: tuple[Any, ...], asked: dict[str, Any], embedded: torch.Tensor
         ) -> None:
             if embedded.requires_grad:
-                update = partial(self._update, names, Lookup.of(kernel, **asked))
+                update = partial(self._update, kernel, names, asked)
                 embedded.register_hook(update)  # type: ignore[no-untyped-call]
 
         kernel.register_forward_hook(after_lookup, with_kwargs=True)
 
     @torch.no_grad()
-    def _update(self, names: list[str | None], lookup: Lookup, gradient: torch.Tensor) -> None:
+    def _update(
+        self,
+        kernel: SplitTableBatchedEmbeddingBagsCodegen,
+        names: list[str | None],
+        asked: dict[str, Any],
+        gradient: torch.Tensor,
+    ) -> None:
         limit = self._settings.max_gradient
         if self._settings.gradient_clipping:
             gradient = gradient.clamp(-limit, limit)
-        for table, rows, sums in lookup.row_gradients(gradient):
+        for table, rows, sums in row_gradients(kernel, gradient, **asked):
             name = names[table]
             if name is not None:
                 self._move(self.params[name], rows, sums)

@@ -1,9 +1,8 @@
 """Parts of a run as objects: features, parser, model, batch, and metrics with the memory they get."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 
 import pyarrow as pa
 import torch
@@ -19,7 +18,7 @@ from penstock.features.feature import Feature
 from penstock.features.parser import Parser
 from penstock.features.task_columns import SideColumns
 from penstock.metrics.metric import divided, hold_within, needs_of
-from penstock.metrics.wiring import BoundMetric, build_metrics, build_train_metrics
+from penstock.metrics.wiring import BoundMetric, build_metrics
 from penstock.models import build_model as build_model_of
 from penstock.models.model import Model, TrainWrapper
 from penstock.models.sections import ModelConfig
@@ -154,23 +153,24 @@ def columns_of(run: RunConfig, names: Sequence[str]) -> dict[str, str]:
 
 def evaluation_metrics(model: Model) -> dict[str, BoundMetric]:
     """What evaluation measures, fresh; names end in `_{tower}` where there are towers."""
-    return _of_tasks(model, "metrics", build_metrics)
+    return _of_tasks(model, "metrics")
 
 
 def training_metrics(model: Model, collectives: Collectives | None = None) -> dict[str, BoundMetric]:
     """What is followed during training, fresh; with `collectives` over the rows of all ranks."""
-    return _of_tasks(model, "train_metrics", partial(build_train_metrics, collectives=collectives))
+    return _of_tasks(model, "train_metrics", collectives)
 
 
-def _of_tasks(model: Model, key: str, build: Callable[..., dict[str, BoundMetric]]) -> dict[str, BoundMetric]:
+def _of_tasks(model: Model, key: str, collectives: Collectives | None = None) -> dict[str, BoundMetric]:
     found: dict[str, BoundMetric] = {}
     for task in model.tasks:
-        built = build(
+        built = build_metrics(
             getattr(task, key),
             model.prediction_names,
             label=task.label,
             tower=task.tower,
             path=f"{task.path}.{key}",
+            collectives=collectives,
         )
         for metric in built.values():
             metric.num_classes = task.num_class

@@ -27,38 +27,6 @@ NO_WEIGHT = "no row weighs anything"
 """Why a loss is undefined."""
 
 
-class LossMeans:
-    """Every loss as a metric: its mean over all rows, the same however these are cut into batches."""
-
-    def __init__(self) -> None:
-        self._totals: dict[str, tuple[float, float]] = {}  # of loss times weight, and of weight
-
-    def _add(self, name: str, total: float, weight: float) -> None:
-        before = self._totals.get(name, (0.0, 0.0))
-        self._totals[name] = (before[0] + total, before[1] + weight)
-
-    def update(self, losses: Mapping[str, torch.Tensor], weights: Mapping[str, float]) -> None:
-        for name, value in losses.items():
-            self._add(name, float(value) * weights[name], weights[name])
-
-    def compute(self) -> dict[str, float]:
-        """NaN where no row weighs anything."""
-        return {
-            name: total / weight if weight else math.nan for name, (total, weight) in self._totals.items()
-        }
-
-    def reduced(self, collectives: Collectives) -> "LossMeans":
-        """The means over the rows of all ranks; every rank must call, also one that has seen no batch."""
-        whole, own = LossMeans(), np.frombuffer(json.dumps(self._totals).encode(), np.uint8)
-        for part in collectives.gather(own):
-            for name, totals in json.loads(part.tobytes()).items():
-                whole._add(name, *totals)
-        return whole
-
-    def remarks(self) -> dict[str, str]:
-        return {name: NO_WEIGHT for name, (_, weight) in self._totals.items() if not weight}
-
-
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     metrics: dict[str, float]
@@ -116,20 +84,38 @@ def evaluate(
 
     With `collectives`, losses and rows are those of all ranks, as are metrics that were given the same.
     """
-    losses, num_rows = LossMeans(), 0
+    # Of each loss, value times weight and weight of its batches: so its mean does not depend on how rows are cut.
+    totals: dict[str, NDArray[np.float64]] = {}
+    num_rows = 0
     with evaluation_mode(model):
         for batch in batches:
             predictions = scoring.predict(batch)
             metrics.update(predictions, batch)
-            losses.update(scoring.loss(predictions, batch), scoring.loss_weights(batch))
+            weights = scoring.loss_weights(batch)
+            for name, loss in scoring.loss(predictions, batch).items():
+                added = np.array([float(loss), 1.0]) * weights[name]
+                totals[name] = totals.get(name, 0.0) + added
             num_rows += batch.num_rows
             on_batch(batch)
     values = metrics.compute()
     if collectives is not None:
-        losses = losses.reduced(collectives)
+        totals = _sums_of_ranks(totals, collectives)
         num_rows = int(collectives.sum(np.array(num_rows)))
-    remarks = {**losses.remarks(), **metrics.remarks()}
-    return Evaluation(values, losses.compute(), num_rows, remarks=remarks)
+    losses = {name: float(total / weight) if weight else math.nan for name, (total, weight) in totals.items()}
+    undefined = {name: NO_WEIGHT for name, (_, weight) in totals.items() if not weight}
+    return Evaluation(values, losses, num_rows, remarks={**undefined, **metrics.remarks()})
+
+
+def _sums_of_ranks(
+    totals: Mapping[str, NDArray[np.float64]], collectives: Collectives
+) -> dict[str, NDArray[np.float64]]:
+    """Every rank must call, also one that has seen no batch and knows no name."""
+    own = json.dumps({name: total.tolist() for name, total in totals.items()})
+    summed: dict[str, NDArray[np.float64]] = {}
+    for part in collectives.gather(np.frombuffer(own.encode(), np.uint8)):
+        for name, total in json.loads(part.tobytes()).items():
+            summed[name] = summed.get(name, 0.0) + np.array(total)
+    return summed
 
 
 @contextmanager

@@ -145,16 +145,11 @@ class _Update:
 
 def gradient_clipper(
     section: GradClipping | None, parameters: Iterable[torch.nn.Parameter]
-) -> Callable[[], None]:
+) -> Callable[[], object]:
     """What to call between the backward pass and the update; it does nothing where nothing was asked for."""
     kept = list(parameters)
     if section is None or section.clipping_type == "none":
         return lambda: None
     if section.clipping_type == "value":
         return partial(torch.nn.utils.clip_grad_value_, kept, section.max_gradient)
-    max_gradient, norm_type = section.max_gradient, section.norm_type
-
-    def clip_norm() -> None:
-        torch.nn.utils.clip_grad_norm_(kept, max_gradient, norm_type)
-
-    return clip_norm
+    return partial(torch.nn.utils.clip_grad_norm_, kept, section.max_gradient, section.norm_type)

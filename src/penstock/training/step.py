@@ -51,7 +51,7 @@ class TrainStep:
         *,
         precision: torch.dtype | None = None,
         scaling: LossScaling | None = None,
-        clip: Callable[[], None] = lambda: None,
+        clip: Callable[[], object] = lambda: None,
         follow: Callable[[], None] = lambda: None,
     ) -> None:
         """`precision` is that of autocast, None for none; FP16 needs `scaling`.

@@ -238,10 +238,8 @@ class Trainer:
     def _catch_up(self) -> None:
         """Do what a kill may have come before: telling of the checkpoint one continues from, and evaluating it."""
         progress, every = self.progress, self.timetable.evaluate_every
-        if self._ended_before:
-            self.callbacks.control.stop_reason = (
-                None  # who continues a run that came to its end wants more of it
-            )
+        if self._ended_before:  # who continues a run that came to its end wants more of it
+            self.callbacks.control.stop_reason = None
         if progress.evaluated_step == progress.step:
             self.evaluate()
         known = Evaluation.recalled(self.folder.evaluations.read(), progress.evaluated_step)

@@ -51,42 +51,32 @@ class MLP(nn.Module):
 
     def __init__(self, input_dim: int, section: MlpSection, path: str) -> None:
         super().__init__()
+        ratios, num_layers = section.dropout_ratio, len(section.hidden_units)
+        if len(ratios) > 1 and len(ratios) != num_layers:
+            raise ConfigError.at(
+                f"{path}.dropout_ratio",
+                f"{len(ratios)} values for {num_layers} hidden_units; give one, or one for each",
+            )
+        # `nn.ReLU`, `torch.nn.ReLU` and `ReLU` are the same; empty is none.
+        activation = section.activation.removeprefix("torch.").removeprefix("nn.") or "Identity"
+        if activation not in ACTIVATIONS:
+            message = f"'{section.activation}' is not available; {hint(activation, ACTIVATIONS)}"
+            raise ConfigError.at(f"{path}.activation", message)
         self.output_dim = input_dim
         self.layers = nn.Sequential()
-        for width, dropout in zip(section.hidden_units, _dropout_ratios(section, path), strict=True):
-            self.layers.append(_layer(self.output_dim, width, dropout, section, path))
+        for index, width in enumerate(section.hidden_units):
+            layer = nn.Sequential()
+            layer.add_module("linear", nn.Linear(self.output_dim, width, bias=section.bias))
+            if section.use_bn:
+                layer.add_module("batch_norm", BatchNorm(width))
+            if section.use_ln:
+                layer.add_module("layer_norm", nn.LayerNorm(width))
+            layer.add_module("activation", getattr(nn, activation)())
+            if dropout := ratios[index % len(ratios)] if ratios else 0.0:
+                layer.add_module("dropout", nn.Dropout(dropout))
+            self.layers.append(layer)
             self.output_dim = width
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         output: torch.Tensor = self.layers(x)
         return output
-
-
-def _layer(input_dim: int, width: int, dropout: float, section: MlpSection, path: str) -> nn.Sequential:
-    layer = nn.Sequential()
-    layer.add_module("linear", nn.Linear(input_dim, width, bias=section.bias))
-    if section.use_bn:
-        layer.add_module("batch_norm", BatchNorm(width))
-    if section.use_ln:
-        layer.add_module("layer_norm", nn.LayerNorm(width))
-    # `nn.ReLU`, `torch.nn.ReLU` and `ReLU` are the same; empty is none.
-    name = section.activation.removeprefix("torch.").removeprefix("nn.") or "Identity"
-    if name not in ACTIVATIONS:
-        message = f"'{section.activation}' is not available; {hint(name, ACTIVATIONS)}"
-        raise ConfigError.at(f"{path}.activation", message)
-    layer.add_module("activation", getattr(nn, name)())
-    if dropout:
-        layer.add_module("dropout", nn.Dropout(dropout))
-    return layer
-
-
-def _dropout_ratios(section: MlpSection, path: str) -> list[float]:
-    ratios, num_layers = section.dropout_ratio, len(section.hidden_units)
-    if len(ratios) <= 1:
-        return (ratios or [0.0]) * num_layers
-    if len(ratios) != num_layers:
-        raise ConfigError.at(
-            f"{path}.dropout_ratio",
-            f"{len(ratios)} values for {num_layers} hidden_units; give one, or one for each",
-        )
-    return list(ratios)

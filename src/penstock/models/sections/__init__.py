@@ -88,15 +88,14 @@ MODELS: Mapping[str, ModelRow] = {
 """The models of the run file, by the name of their section: `Model(model_config, section, inputs)`."""
 
 
-def _marker(name: str, row: ModelRow) -> Marker:
-    return Refused(f"the model {name} is not supported") if row.refused else Later(f"the model {name}")
+_MARKERS: dict[str, Marker] = {
+    name: Refused(f"the model {name} is not supported") if row.refused else Later(f"the model {name}")
+    for name, row in MODELS.items()
+    if not row.path
+}
 
 
-@one_of(
-    "model",
-    {name: row.section for name, row in MODELS.items()},
-    {name: _marker(name, row) for name, row in MODELS.items() if not row.path},
-)
+@one_of("model", {name: row.section for name, row in MODELS.items()}, _MARKERS)
 class ModelConfig(Section):
     """What is learned, on which features, and how well it does."""
 

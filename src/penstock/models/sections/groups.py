@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from penstock.config.section import DropoutRatio, Later, Section
-from penstock.models.sections.layers import AttentionMLP, OneOf
+from penstock.config.section import DropoutRatio, Later, Section, one_of
+from penstock.models.sections.layers import AttentionMLP
 
 MaxLength = Annotated[NonNegativeInt, Field(description="Longest sequence that is looked at; 0: all of it.")]
 
@@ -65,7 +65,8 @@ class MultiWindowDINEncoder(_Encoder):
     """Steps in each window, from the newest back."""
 
 
-class SeqEncoderConfig(OneOf, group="seq_module"):
+@one_of("seq_module")
+class SeqEncoderConfig(Section):
     """One encoder."""
 
     din_encoder: DINEncoder | None = None

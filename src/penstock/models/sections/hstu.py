@@ -2,8 +2,8 @@
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from penstock.config.section import DropoutRatio, Section
-from penstock.models.sections.layers import MLP, OneOf
+from penstock.config.section import DropoutRatio, Section, one_of
+from penstock.models.sections.layers import MLP
 
 
 class GRSimpleActionEncoder(Section):
@@ -25,7 +25,8 @@ class GRSimpleActionEncoder(Section):
     """Spread of the initial action vectors."""
 
 
-class GRActionEncoder(OneOf, group="action_encoder"):
+@one_of("action_encoder")
+class GRActionEncoder(Section):
     """How actions become vectors."""
 
     simple_action_encoder: GRSimpleActionEncoder | None = None
@@ -50,7 +51,8 @@ class GRMLPContentEncoder(Section):
     """For the candidates."""
 
 
-class GRContentEncoder(OneOf, group="content_encoder"):
+@one_of("content_encoder")
+class GRContentEncoder(Section):
     """How items become vectors."""
 
     slice_content_encoder: GRSliceContentEncoder | None = None
@@ -80,7 +82,8 @@ class GRParameterizedContextualizedMLP(Section):
     """Share of the context's activations dropped in training."""
 
 
-class GRContextualizedMLP(OneOf, group="contextualized_mlp"):
+@one_of("contextualized_mlp")
+class GRContextualizedMLP(Section):
     """From encoder outputs to the model's width."""
 
     simple_mlp: GRSimpleContextualizedMLP | None = None
@@ -129,7 +132,8 @@ class GRContextualInterleavePreprocessor(Section):
     """From item vectors to the model's width."""
 
 
-class GRInputPreprocessor(OneOf, group="input_preprocessor"):
+@one_of("input_preprocessor")
+class GRInputPreprocessor(Section):
     """From features to the steps of one sequence."""
 
     contextual_preprocessor: GRContextualPreprocessor | None = None
@@ -160,7 +164,8 @@ class GRTimestampLayerNormPostprocessor(Section):
     """How many units each period is divided into."""
 
 
-class GROutputPostprocessor(OneOf, group="output_postprocessor"):
+@one_of("output_postprocessor")
+class GROutputPostprocessor(Section):
     """From the last layer to the output."""
 
     l2norm_postprocessor: GRL2NormPostprocessor | None = None

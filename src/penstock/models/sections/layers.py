@@ -1,19 +1,11 @@
 """Options of the building blocks that several models share."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from penstock.config.section import DropoutRatio, Section
-
-
-class OneOf(Section):
-    """A section of which exactly one field is set; `group` is what messages call the choice."""
-
-    def __init_subclass__(cls, group: str = "", **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.one_of, cls.required_one_of = {group: tuple(cls.__annotations__)}, (group,)
 
 
 class Similarity(StrEnum):
