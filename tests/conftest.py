@@ -1,5 +1,6 @@
 """Settings of the whole test run, and what tests of several packages need."""
 
+import logging
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -60,6 +61,14 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     if os.environ.get("CI"):
         fail_unexpected_skip(report)
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call() -> None:
+    """A command that ran in this process before showed its messages on a stream that is closed by now."""
+    logger = logging.getLogger("penstock")
+    logger.handlers, logger.propagate = [], True
+    logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
