@@ -37,7 +37,7 @@ class ParsedBatch:
     labels: dict[str, NumberArray]
     sample_weights: dict[str, Float32Array]
     row_ids: Int64Array
-    """Where each row came from (readers.origin); UNKNOWN_ROW throughout if the data carries no origin."""
+    """Where each row came from (readers.stream); UNKNOWN_ROW throughout if the data carries no origin."""
 
     num_rows: int
     plain: PlainColumns | None = None

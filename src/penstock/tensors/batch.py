@@ -21,7 +21,7 @@ logging.getLogger("torch.fx._symbolic_trace").setLevel(logging.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The row ids of a batch (readers.origin) in order: an interval if they are consecutive, else all."""
+    """The row ids of a batch (readers.stream) in order: an interval if they are consecutive, else all."""
 
     first: int
     num_rows: int
