@@ -12,7 +12,8 @@ threads of this process, from the import of the program on. It counts
   file, or the package (the folder directly below src/penstock), is another one;
 - modules: those of penstock that were imported, packages (`__init__.py`) apart.
 
-Compiled kernels (numba) are not seen by the hook, and other processes are not either.
+Compiled kernels (numba) are not seen by the hook, and other processes are not either. A jinja2 template is markup, and
+what the library compiles it to is not counted.
 """
 
 import argparse
@@ -56,6 +57,7 @@ class Walk:
             Path(code.co_filename).relative_to(self.source)
             for code in self.entered
             if code.co_filename.startswith(f"{self.source}/")
+            and code.co_filename.endswith(".py")
             and code.co_flags & inspect.CO_OPTIMIZED
             and not code.co_name.startswith("<")
         ]
