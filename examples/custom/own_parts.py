@@ -1,4 +1,4 @@
-"""A metric, a loss, a learning-rate schedule and an optimizer of one's own, for run.yaml beside this file."""
+"""A custom metric, loss, learning-rate schedule and optimizer, for run.yaml beside this file."""
 
 import math
 from collections.abc import Callable, Iterable

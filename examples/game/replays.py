@@ -25,7 +25,7 @@ NUM_FEATURES = 1 + 12 + 2 * SIDE + CELLS + PAST * ACTIONS  # 893
 
 
 def samples(path: str | Path) -> Iterator[dict[str, Any]]:
-    """The decisions of a replay. `match` tells which belong together: a match has a replay of either player."""
+    """The decisions of a replay. `match` says which belong together: a match has a replay of either player."""
     with open(path, "rb") as lines:
         match = json.loads(next(lines))["match"]
         for line in lines:
@@ -47,8 +47,8 @@ def features(decision: Mapping[str, Any]) -> np.ndarray:
     fill_side(values[13 + SIDE : 13 + 2 * SIDE], decision["enemy"])
     cells = np.frombuffer(decision["map"].encode(), np.uint8)  # "0" is the enemy's, "8" the player's own
     values[13 + 2 * SIDE :][:CELLS] = cells.astype(np.float32) / 4 - (ord("0") / 4 + 1)
-    for place, action in enumerate(decision["past"]):
-        values[13 + 2 * SIDE + CELLS + place * ACTIONS + action] = 1
+    for index, action in enumerate(decision["past"]):
+        values[13 + 2 * SIDE + CELLS + index * ACTIONS + action] = 1
     return values
 
 
@@ -62,7 +62,7 @@ def fill_side(values: np.ndarray, side: Mapping[str, Any]) -> None:
 
 
 def masks(decision: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Which choices are legal: units the player has, places in view, and what the game says one can pay for."""
+    """Which choices are legal: units the player has, positions in view, and what the game says one can pay for."""
     legal = {head: np.zeros(width, np.int8) for head, width in WIDTHS.items()}
     left, top, right, bottom = decision["view"]
     legal["unit"][decision["own"]["units"]] = 1

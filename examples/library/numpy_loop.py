@@ -57,12 +57,12 @@ def main() -> None:
         for done, batch in enumerate(batches, start=1):
             resumed = step(resumed, batch)
             if done == 100:
-                saved = json.dumps({"place": batches.state_dict(), "weights": resumed.tolist()})
+                saved = json.dumps({"position": batches.state_dict(), "weights": resumed.tolist()})
                 break
 
         state = json.loads(saved)
         batches, resumed = open_batches(folder), np.array(state["weights"])
-        batches.load_state_dict(state["place"])
+        batches.load_state_dict(state["position"])
         for batch in batches:
             resumed = step(resumed, batch)
         print(

@@ -1,4 +1,4 @@
-"""One's own model and one's own loop, as in a notebook: bounded memory, live AUC, saved in the middle and gone on with.
+"""A custom model and training loop, as in a notebook: bounded memory, live AUC, saved in the middle and resumed.
 
 python examples/library/own_loop.py
 """
@@ -58,7 +58,7 @@ class Notebook:
         self.live_auc = TrainMetricWrapper(DecayAUC(), decay_rate=0.9, decay_step=20)
 
     def train(self, num_steps: int | None = None) -> None:
-        """The loop: so many steps, or to the end."""
+        """Train for `num_steps`, or to the end."""
         for step, batch in enumerate(self.batches, start=1):
             logits = self.model(batch)
             loss = functional.binary_cross_entropy_with_logits(logits, batch["click"])
@@ -74,13 +74,13 @@ class Notebook:
                 break
 
     def state(self) -> dict[str, Any]:
-        """Everything that goes on later: tensors, numbers and texts alone."""
+        """What a resumed loop needs: tensors, numbers and strings alone."""
         live_auc = {name: torch.as_tensor(array) for name, array in self.live_auc.state_dict().items()}
         parts: dict[str, Any] = {"batches": self.batches, "model": self.model, "optimizer": self.optimizer}
         return {"live_auc": live_auc} | {name: part.state_dict() for name, part in parts.items()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Resume from `state`."""
         for name, saved in state.items():
             getattr(self, name).load_state_dict(saved)
 
@@ -88,7 +88,7 @@ class Notebook:
 def main() -> None:
     """Train in one go, and in two with a file between them: the same model."""
     with tempfile.TemporaryDirectory() as name:
-        folder, file = Path(name) / "clicks", Path(name) / "place.pt"
+        folder, file = Path(name) / "clicks", Path(name) / "state.pt"
         folder.mkdir()
         write_clicks(folder)
         first, second, whole = Notebook(folder), Notebook(folder), Notebook(folder)

@@ -1,6 +1,6 @@
 """A small network in plain PyTorch on Parquet files, read inside 64 MiB whatever their size.
 
-The same Dataset feeds a loop of one's own and a DataLoader with workers.
+The same Dataset feeds a training loop and a DataLoader with workers.
 
     python examples/library/torch_loop.py
 """
@@ -55,7 +55,7 @@ def train(model: ClickModel, batches: penstock.Dataset) -> None:
 
 
 def accuracy(model: ClickModel, batches: penstock.Dataset) -> tuple[float, int]:
-    """How many rows are told right, and of how many; two worker processes read half of the rows each."""
+    """The share of rows predicted right, and their number; two worker processes read half of them each."""
     right = rows = 0
     for batch in DataLoader(batches.to_torch(), batch_size=None, num_workers=2):
         right += int(((model(batch) > 0) == (batch["click"] > 0)).sum())
@@ -64,7 +64,7 @@ def accuracy(model: ClickModel, batches: penstock.Dataset) -> tuple[float, int]:
 
 
 def main() -> None:
-    """Train on all rows and look how many are told right."""
+    """Train on all rows and print the accuracy."""
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as name:
         write_clicks(Path(name))
@@ -74,7 +74,7 @@ def main() -> None:
         model = ClickModel()
         train(model, clicks.shuffle("256KiB", seed=7).batch(256))
         share, rows = accuracy(model, clicks.batch(1024))
-        print(f"{100 * share:.0f} % of {rows:,} rows are told right")
+        print(f"{100 * share:.0f} % of {rows:,} rows are predicted right")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def test_torch_loop(tmp_path):
     first, last = run_alone("torch_loop.py", tmp_path).splitlines()
 
     assert first == "30,000 rows of age, item, click"
-    assert last.endswith(" % of 30,000 rows are told right")
+    assert last.endswith(" % of 30,000 rows are predicted right")
     assert int(last.split()[0]) > 90
 
 
