@@ -5,7 +5,7 @@ import sys
 import pytest
 import typer
 
-from penstock.cli.errors import Debug, one_line_errors
+from penstock.cli.command import Debug, one_line_errors
 from penstock.config.errors import DataError
 from tests.cli.desk import Desk
 

@@ -58,7 +58,9 @@ def section_strategy(draw: DrawFn, root: type[S], max_depth: int = 6, max_fields
 def repaired(data: dict[str, Any], root: type[S]) -> S | None:
     """The section that is left when all that its validators refuse is taken out; None: too much is refused."""
     for _ in range(_MAX_REPAIRS):
-        problems = KeyCheck.of(data, root).problems
+        keys = KeyCheck()
+        keys.section(data, root)
+        problems = keys.problems
         if not problems:
             try:
                 return root.model_validate(data)

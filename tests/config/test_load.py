@@ -82,7 +82,7 @@ def test_one_problem(text: str, message: str):
 def test_ignored_fields_are_errors_when_strict():
     text = "data_config: {quota: big}"
 
-    assert parse_section(Run, text, "yaml").notices.ignored[0].message == "Penstock has no quotas"
+    assert parse_section(Run, text, "yaml").notices[0].message == "Penstock has no quotas"
     assert problems(text, strict=True) == [
         "line 1, column 15: data_config.quota: is ignored: Penstock has no quotas"
     ]

@@ -6,17 +6,17 @@ stops early. `notices` lists fields that are ignored, old, or not available yet.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Literal
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from penstock.config.errors import KeyPath, Problem, format_path
 from penstock.config.nearest import hint, nearest_name
-from penstock.config.section import Ignored, Later, Legacy, Marker, Refused, Section, group_problems
+from penstock.config.section import Ignored, Later, Legacy, Refused, Section, group_problems
 from penstock.config.shape import (
     AnyShape,
     EnumShape,
@@ -54,13 +54,7 @@ class KeyCheck:
     problems: list[Problem] = field(default_factory=list)
     excused: set[KeyPath] = field(default_factory=set)
 
-    @classmethod
-    def of(cls, data: Any, root: type[Section]) -> Self:
-        check = cls()
-        check.section(data, root, ())
-        return check
-
-    def section(self, data: Any, section: type[Section], path: KeyPath) -> None:
+    def section(self, data: Any, section: type[Section], path: KeyPath = ()) -> None:
         if not isinstance(data, dict):
             return
         fields = fields_of(section)
@@ -111,13 +105,9 @@ class KeyCheck:
                 self._value(item, shape.item if isinstance(shape, ListShape) else shape, (*path, index))
         elif isinstance(shape, MapShape | AnyShape) and isinstance(value, dict):
             for key, item in value.items():
-                self._scalar(key, path)
+                self._value(key, AnyShape(), path)
                 self._value(item, shape.value if isinstance(shape, MapShape) else shape, (*path, key))
-        else:
-            self._scalar(value, path)
-
-    def _scalar(self, value: Any, path: KeyPath) -> None:
-        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
             self._add(path, f"is {value}; expected an integer below 2^63")
             self.excused.add(path)
         elif isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
@@ -192,56 +182,54 @@ def _message(detail: ErrorDetails, shape: Shape) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Notices:
-    """Written fields with a marker, in the order of the section.
+class Notice:
+    """A written field with a marker.
 
-    A message is the reason why a field is ignored, the new name of an old one, or what is not available yet;
-    without what is `harmless` the run gives the same model.
+    The message is the reason why it is `ignored`, the new name of a `legacy` one, or what is not available yet:
+    `later`, or `harmless` where the run gives the same model without it.
     """
 
-    ignored: tuple[Problem, ...] = ()
-    legacy: tuple[Problem, ...] = ()
-    later: tuple[Problem, ...] = ()
-    harmless: tuple[Problem, ...] = ()
-
-    def lines(self) -> list[str]:
-        """What a user should read: each field once for all entries of a list."""
-        return [
-            *(f"{path}: old name, use {new_name} instead" for path, new_name in _counted(self.legacy)),
-            *(f"{path}: ignored ({reason})" for path, reason in _counted(self.ignored)),
-            *(f"{path}: {message}; going on without" for path, message in _counted(self.harmless)),
-        ]
+    kind: Literal["ignored", "legacy", "later", "harmless"]
+    path: KeyPath
+    message: str
 
 
-def notices(section: Section) -> Notices:
-    found: dict[str, list[Problem]] = defaultdict(list)
-    for path, marker in _markers(section, ()):
-        if isinstance(marker, Ignored):
-            found["ignored"].append(Problem(path, marker.reason))
-        elif isinstance(marker, Legacy):
-            found["legacy"].append(Problem(path, marker.new_name))
-        elif isinstance(marker, Later):
-            problem = Problem(path, f"{marker.what} is not available yet")
-            found["harmless" if marker.harmless else "later"].append(problem)
-    return Notices(**{kind: tuple(problems) for kind, problems in found.items()})
-
-
-def _markers(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Marker]]:
+def notices(value: Any, path: KeyPath = ()) -> Iterator[Notice]:
+    """What is worth knowing about a section and all below it, in the order of its fields."""
     if isinstance(value, Section):
         for key, field in fields_of(type(value)).items():
-            item = getattr(value, field.name)
-            if field.name in value.model_fields_set and item is not None:
-                for marker in field.markers:
-                    if not isinstance(marker, Later) or marker.is_asked_for(item, field.default):
-                        yield (*path, key), marker
-                yield from _markers(item, (*path, key))
+            item, where = getattr(value, field.name), (*path, key)
+            if field.name not in value.model_fields_set or item is None:
+                continue
+            for marker in field.markers:
+                if isinstance(marker, Ignored):
+                    yield Notice("ignored", where, marker.reason)
+                elif isinstance(marker, Legacy):
+                    yield Notice("legacy", where, marker.new_name)
+                elif isinstance(marker, Later) and (
+                    item in marker.values if marker.values else item != field.default
+                ):
+                    kind: Literal["harmless", "later"] = "harmless" if marker.harmless else "later"
+                    yield Notice(kind, where, f"{marker.what} is not available yet")
+            yield from notices(item, where)
     elif isinstance(value, list | tuple | dict):
         for part, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _markers(item, (*path, part))
+            yield from notices(item, (*path, part))
 
 
-def _counted(found: Iterable[Problem]) -> Iterator[tuple[str, str]]:
-    """Paths without their indices, each once, with how often they occur."""
-    counts = Counter((re.sub(r"\[\d+\]", "[]", format_path(each.path)), each.message) for each in found)
-    for (path, message), count in counts.items():
-        yield (f"{path} ({count} times)" if count > 1 else path), message
+def notice_lines(found: Iterable[Notice]) -> list[str]:
+    """What a user should read: each field once for all entries of a list, with how often it occurs."""
+    lines = []
+    counts = Counter(
+        (each.kind, re.sub(r"\[\d+\]", "[]", format_path(each.path)), each.message) for each in found
+    )
+    for wanted, text in (
+        ("legacy", "old name, use {} instead"),
+        ("ignored", "ignored ({})"),
+        ("harmless", "{}; going on without"),
+    ):
+        for (kind, path, message), count in counts.items():
+            if kind == wanted:
+                times = f" ({count} times)" if count > 1 else ""
+                lines.append(f"{path}{times}: {text.format(message)}")
+    return lines

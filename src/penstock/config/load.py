@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, cast
 
 from pydantic import ValidationError
 
-from penstock.config.check import KeyCheck, Notices, notices, shown, value_problems
+from penstock.config.check import KeyCheck, Notice, notices, shown, value_problems
 from penstock.config.edits import Edits, edit_data
 from penstock.config.errors import ConfigError, KeyPath, Problem, format_path
 from penstock.config.nearest import nearest_name
@@ -23,7 +23,7 @@ S = TypeVar("S", bound=Section)
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[S]):
     section: S
-    notices: Notices
+    notices: list[Notice]
 
 
 def load_section(root: type[S], path: Path, *, edits: Edits = (), strict: bool = False) -> Loaded[S]:
@@ -31,52 +31,66 @@ def load_section(root: type[S], path: Path, *, edits: Edits = (), strict: bool =
 
     `strict` makes ignored fields errors.
     """
-    syntax = SYNTAX_OF_SUFFIX.get(path.suffix.lower())
+    syntax, source = SYNTAX_OF_SUFFIX.get(path.suffix.lower()), str(path)
     if syntax is None:
         endings = ", ".join(SYNTAX_OF_SUFFIX)
-        raise ConfigError(f"'{path.suffix}' is no ending of a run file; known: {endings}", str(path))
-    return parse_section(root, _read_file(path), syntax, source=str(path), edits=edits, strict=strict)
+        raise ConfigError(f"'{path.suffix}' is no ending of a run file; known: {endings}", source)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        names: dict[str, str] = {}
+        with suppress(OSError):
+            names = {
+                each.stem: each.name for each in path.parent.iterdir() if each.suffix in SYNTAX_OF_SUFFIX
+            }
+        near = nearest_name(path.stem, names)
+        guess = f"; did you mean '{names[near]}'?" if near else ""
+        raise ConfigError(f"there is no such file{guess}", source) from None
+    except IsADirectoryError:
+        raise ConfigError("is a directory; expected a run file", source) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"is not UTF-8 text (at byte {error.start})", source) from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", source) from None
+    parsed = read(text, syntax, root) if text.strip() else Parsed()
+    return _checked(root, parsed, edits, strict, source)
 
 
 def parse_section(
-    root: type[S],
-    text: str,
-    syntax: str,
-    *,
-    source: str | None = None,
-    edits: Edits = (),
-    strict: bool = False,
+    root: type[S], text: str, syntax: str, *, edits: Edits = (), strict: bool = False
 ) -> Loaded[S]:
-    parsed = read(text, syntax, root)
+    return _checked(root, read(text, syntax, root), edits, strict)
+
+
+def apply_edits(section: S, edits: Edits) -> S:
+    return _checked(type(section), Parsed(section_data(section)), edits).section
+
+
+def _checked(
+    root: type[S], parsed: Parsed, edits: Edits, strict: bool = False, source: str | None = None
+) -> Loaded[S]:
     if not parsed.readable:
         raise ConfigError(_sorted(parsed.problems), source)
     if parsed.data is None:
         raise ConfigError("is empty", source)
     if not isinstance(parsed.data, dict):
         raise ConfigError(f"holds {shown(parsed.data)}; expected keys such as model_dir", source)
-    return _checked(root, parsed, edits, strict, source)
-
-
-def apply_edits(section: S, edits: Edits) -> S:
-    parsed = Parsed(section_data(section))
-    return _checked(type(section), parsed, edits, strict=False, source=None).section
-
-
-def _checked(root: type[S], parsed: Parsed, edits: Edits, strict: bool, source: str | None) -> Loaded[S]:
     edited = edit_data(root, parsed.data, edits)
-    keys = KeyCheck.of(parsed.data, root)
+    keys = KeyCheck()
+    keys.section(parsed.data, root)
     found = [problem for problem in keys.problems if problem.path not in parsed.broken]
-    section, reported = None, Notices()
+    section, reported = None, []
     try:
         section = root.model_validate(parsed.data)
-        reported = notices(section)
+        reported = list(notices(section))
     except ValidationError as error:
         known = parsed.broken | keys.excused
         found += [problem for problem in value_problems(error, root) if problem.path not in known]
     if strict:
-        found += [Problem(each.path, f"is ignored: {each.message}") for each in reported.ignored]
-    found = [_with_position(each, parsed, edited.paths) for each in found]
-    problems = [*edited.problems, *parsed.problems, *found]
+        ignored = [each for each in reported if each.kind == "ignored"]
+        found += [Problem(each.path, f"is ignored: {each.message}") for each in ignored]
+    problems = [*edited.problems, *parsed.problems]
+    problems += [_with_position(each, parsed, edited.paths) for each in found]
     if problems or section is None:
         raise ConfigError(_sorted(problems), source)
     return Loaded(section, reported)
@@ -94,26 +108,3 @@ def _with_position(problem: Problem, parsed: Parsed, edited: Set[KeyPath]) -> Pr
 def _sorted(problems: Sequence[Problem]) -> list[Problem]:
     """In the order of the file; problems without a line come last."""
     return sorted(problems, key=lambda problem: (problem.line or math.inf, problem.column or 0))
-
-
-def _read_file(path: Path) -> str:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        names: dict[str, str] = {}
-        with suppress(OSError):
-            names = {
-                each.stem: each.name for each in path.parent.iterdir() if each.suffix in SYNTAX_OF_SUFFIX
-            }
-        near = nearest_name(path.stem, names)
-        guess = f"; did you mean '{names[near]}'?" if near else ""
-        raise ConfigError(f"there is no such file{guess}", str(path)) from None
-    except IsADirectoryError:
-        raise ConfigError("is a directory; expected a run file", str(path)) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"is not UTF-8 text (at byte {error.start})", str(path)) from None
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", str(path)) from None
-    if not text.strip():
-        raise ConfigError("is empty", str(path))
-    return text

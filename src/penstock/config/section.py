@@ -149,9 +149,6 @@ class Later:
     values: tuple[str, ...] = ()
     note = property(lambda self: f"Not available yet: {self.what}.")
 
-    def is_asked_for(self, value: object, default: object) -> bool:
-        return value in self.values if self.values else value != default
-
 
 @dataclass(frozen=True, slots=True)
 class Refused:

@@ -20,7 +20,7 @@ from penstock.config.shape import (
     is_free_element,
 )
 from penstock.config.sizes import exact_size
-from penstock.config.syntax.yaml_syntax import resolve_plain
+from penstock.config.syntax import resolve_plain
 
 _ODD_LINE_BREAKS = {"\r", "\x85", "\u2028", "\u2029"}
 """Characters that YAML folds into a space unless they are escaped, which only double quotes do."""

@@ -57,7 +57,7 @@ def require_for_prediction(run: RunConfig) -> None:
 def require_available(run: RunConfig, problems: list[Problem] | None = None) -> None:
     """Raise these problems; without any, refuse what this version checks but cannot do yet, all of it at once."""
     _require_run(run)
-    problems = problems or list(notices(run).later)
+    problems = problems or [Problem(each.path, each.message) for each in notices(run) if each.kind == "later"]
     if problems:
         raise ConfigError(problems)
 

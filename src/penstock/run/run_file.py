@@ -1,6 +1,5 @@
 """Reading a run file: text, then the command line's say, then every check at once."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,37 +30,10 @@ def load_run(path: str | Path, edits: Edits | None = None) -> RunConfig:
         )
     texts = [edits] if isinstance(edits, str) else edits or ()
     given = [*texts.items()] if isinstance(texts, Mapping) else [*texts]
-    return load_section(RunConfig, Path(path), edits=[*_environment_edits(), *given]).section
+    return load_section(RunConfig, Path(path), edits=[*environment_edits(), *given]).section
 
 
-def load_run_of_command(
-    path: Path,
-    options: Mapping[str, str | None],
-    sets: Sequence[str] | None = None,
-    edit_json: str | None = None,
-    strict: bool = False,
-) -> RunConfig:
-    """A run file as the command line wants it: options that are keys first, then edits in the order given.
-
-    Keys that are old or have no effect are warned of.
-    """
-    given = [(key, value) for key, value in options.items() if value is not None]
-    edits: list[str | tuple[str, Any]] = [*_environment_edits(), *given, *(sets or ())]
-    if edit_json is not None:
-        try:
-            found = json.loads(edit_json)
-        except json.JSONDecodeError as error:
-            raise ConfigError(f"--edit_config_json: is not JSON: {error}") from error
-        if not isinstance(found, dict):
-            raise ConfigError("--edit_config_json: expected one JSON object of path: value")
-        edits += found.items()
-    loaded = load_section(RunConfig, path, edits=edits, strict=strict)
-    for line in loaded.notices.lines():
-        logger.warning("%s", line)
-    return loaded.section
-
-
-def _environment_edits() -> list[tuple[str, Any]]:
+def environment_edits() -> list[str | tuple[str, Any]]:
     """What the environment says in an old way, as edits, with a warning that names the key."""
     tile = tile_from_environment()
     if tile is None:
