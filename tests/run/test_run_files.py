@@ -6,7 +6,7 @@ import pytest
 
 from penstock.cli.command import load
 from penstock.config.errors import ConfigError
-from penstock.run.run_file import load_run
+from penstock.run.run_config import load_run
 
 
 @pytest.fixture

@@ -67,8 +67,7 @@ def load(
     """
     from penstock.config.check import notice_lines
     from penstock.config.load import load_section
-    from penstock.run.run_config import RunConfig
-    from penstock.run.run_file import environment_edits
+    from penstock.run.run_config import RunConfig, environment_edits
 
     edits: list[str | tuple[str, Any]] = environment_edits() if "INPUT_TILE" in os.environ else []
     edits += [(key, value) for key, value in keys.items() if value is not None]

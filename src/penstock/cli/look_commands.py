@@ -117,7 +117,7 @@ def demo(
         from penstock.observe.summary import training_summary
         from penstock.prep.sample_data.summary import read_summary
         from penstock.prep.sample_data.write import write_sample_data
-        from penstock.run.run_file import load_run
+        from penstock.run.run_config import load_run
         from penstock.run.train import train
 
         if not run_file.is_file():

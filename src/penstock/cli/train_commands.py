@@ -93,7 +93,6 @@ def train(
         try:
             run = command.load(run_file, keys, sets, edit_config_json, strict)
             from penstock.observe.summary import training_summary
-            from penstock.run.run_file import write_text_config
             from penstock.run.train import train as train_run
 
             result = train_run(
@@ -107,7 +106,11 @@ def train(
             # As soon as a run can, it takes Ctrl-C as a request to finish its step and save; before there is nothing.
             fail("stopped before the first step: nothing was trained, and nothing is saved", EXIT_STOPPED)
         if text_config:
-            write_text_config(run)
+            from penstock.config.write import dump_text
+            from penstock.training.model_dir import ModelDir
+
+            folder = ModelDir.of(run.model_dir)
+            folder.write_text(folder.path / "run.config", dump_text(run))
         print(training_summary(result))
         if result.exit_code:
             raise typer.Exit(result.exit_code)

@@ -71,8 +71,22 @@ class Section(BaseModel):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Marks the scalars of the section as strict; sections below have done so themselves.
+
+        Enums stay lax: a run file holds their names.
+        """
         schema = handler(source)
-        _make_scalars_strict(schema, cls)
+        parts: list[Any] = [schema]
+        while parts:
+            part = parts.pop()
+            if isinstance(part, list | tuple):
+                parts += part
+            elif isinstance(part, dict):
+                kind = part.get("type")
+                if kind in _STRICT_SCALARS:
+                    part["strict"] = True
+                if kind != "enum" and (kind != "model" or part["cls"] is cls):
+                    parts += [part[name] for name in part if name not in ("metadata", "serialization")]
         return schema
 
 
@@ -104,24 +118,6 @@ def raise_problems(section: BaseModel, problems: Iterable[Problem]) -> None:
     ]
     if details:
         raise ValidationError.from_exception_data(type(section).__name__, details)
-
-
-def _make_scalars_strict(schema: Any, owner: type[Section]) -> None:
-    """Marks the scalars of a section as strict; sections below have done so themselves.
-
-    Enums stay lax: a run file holds their names.
-    """
-    if isinstance(schema, list | tuple):
-        for item in schema:
-            _make_scalars_strict(item, owner)
-    elif isinstance(schema, dict):
-        kind = schema.get("type")
-        if kind in _STRICT_SCALARS:
-            schema["strict"] = True
-        if kind != "enum" and (kind != "model" or schema["cls"] is owner):
-            for name, value in schema.items():
-                if name not in ("metadata", "serialization"):
-                    _make_scalars_strict(value, owner)
 
 
 # --- What a field can declare beyond its type ----------------------------------------------------------------

@@ -76,10 +76,7 @@ def dump_text(section: Section, *, full: bool = False) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every string that our reader would take for something else, and repeats what is shared."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True  # no anchors: a run file is read by people
+    """Quotes every string that our reader would take for something else, and indents lists."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, indentless=False)

@@ -20,8 +20,7 @@ from penstock.run.build import ShardedModel, make_model, shard_model, used_featu
 from penstock.run.data import resumed_state
 from penstock.run.feature_meaning import other_meaning, require_same_meaning
 from penstock.run.requirements import scores_by_averages, train_section
-from penstock.run.run_config import RunConfig
-from penstock.run.run_file import load_run
+from penstock.run.run_config import RunConfig, load_run
 from penstock.run.session import Session
 from penstock.run.training import Training, model_bytes, step_bytes
 from penstock.runtime.budget import MemoryBudget

@@ -16,8 +16,8 @@ from pydantic import (
 from penstock.config.errors import Problem
 from penstock.config.nearest import hint
 from penstock.config.section import Ignored, Later, Probability, Refused, Section, words
-from penstock.features.sections.options import ParameterConstraints
-from penstock.optim.sections import DenseOptimizer, DenseOptimizerOptions, SparseOptimizer
+from penstock.features.sections.tables import ParameterConstraints
+from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sections.schedules import MetricMode
 
 SUMMARIES = ("loss", "learning_rate", "parameter", "global_gradient_norm", "gradient_norm", "gradient")
@@ -260,14 +260,6 @@ class TrainConfig(Section):
         if chosen and "max_gradient" in chosen[1].model_fields_set and not chosen[1].gradient_clipping:
             path = f"train_config.sparse_optimizer.{chosen[0]}.max_gradient"
             yield Problem(path, "bounds nothing without gradient_clipping: true")
-
-    def optimizers(self) -> Iterator[tuple[str, SparseOptimizer | DenseOptimizerOptions]]:
-        """Every section that has an optimizer and its schedule, with where it stands."""
-        if self.sparse_optimizer is not None:
-            yield "train_config.sparse_optimizer", self.sparse_optimizer
-        yield "train_config.dense_optimizer", self.dense_optimizer
-        for index, part in enumerate(self.dense_optimizer.part_optimizers):
-            yield f"train_config.dense_optimizer.part_optimizers[{index}]", part
 
     def evaluates_on_the_way(self) -> bool:
         """Whether the turn of an evaluation may come; the run file does not say how many steps an epoch has."""

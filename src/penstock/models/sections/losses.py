@@ -105,11 +105,6 @@ class LossConfig(Section):
     commitment_loss: Annotated[SidCommitmentLoss | None, _SEMANTIC_IDS] = None
     contrastive_loss: Annotated[SidContrastiveLoss | None, _SEMANTIC_IDS] = None
 
-    @property
-    def needs_binary_label(self) -> bool:
-        """Whether labels must lie within 0 and 1."""
-        return self.binary_cross_entropy is not None or self.binary_focal_loss is not None
-
     @model_validator(mode="after")
     def _has_a_loss(self) -> Self:
         if self.chosen("loss") is None and self.chosen("sid_loss") is None:

@@ -370,7 +370,3 @@ class SparseOptimizer(ScheduleOptions):
             return
         for key, message in chosen[1].device_problems(device_type):
             yield Problem(".".join(filter(None, (SPARSE_PATH, chosen[0], key))), message)
-
-    def needs_device(self) -> bool:
-        """Whether it depends on the kind of device if tables can be trained so."""
-        return list(self.problems("cpu")) != list(self.problems("cuda"))
