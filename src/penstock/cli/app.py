@@ -80,21 +80,18 @@ app = typer.Typer(
 )
 
 
-def show_version(is_asked: bool) -> None:
-    if is_asked:
-        print(f"penstock {installed_version('penstock')}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def program(
+    context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    _version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version and leave.", callback=show_version, is_eager=True),
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
 ) -> None:
     """Carry training data from disk to a trained model inside a memory limit."""
+    if version:
+        print(f"penstock {installed_version('penstock')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        raise UsageError("Missing command.", context)
     Debug.shown = debug
     # What penstock's packages log are lines on stderr; what others warn of their own future is hidden.
     seen: set[str] = set()

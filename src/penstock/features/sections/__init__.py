@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import NonNegativeInt, PositiveInt
 
 from penstock.config.errors import KeyPath, Problem, format_path
-from penstock.config.section import Later, Legacy, Probability, Section, one_of
+from penstock.config.section import Later, Legacy, Probability, Section
 from penstock.features.sections.tables import ID_SIZES
 from penstock.features.sections.types import (
     WIDTH_STEP,
@@ -105,8 +105,7 @@ FEATURES: Mapping[str, FeatureRow] = {
 _SECTIONS = {name: row.section for name, row in FEATURES.items()}
 
 
-@one_of("feature", _SECTIONS)
-class SeqFeatureConfig(Section):
+class SeqFeatureConfig(Section, group="feature", kinds=_SECTIONS):
     """One feature of the steps of a sequence."""
 
 
@@ -136,8 +135,12 @@ _SEQUENCES: dict[str, type[Section]] = {
 _LATER = (*(name for name, row in FEATURES.items() if not row.path), *_SEQUENCES)
 
 
-@one_of("feature", {**_SECTIONS, **_SEQUENCES}, {name: Later(name) for name in _LATER})
-class FeatureConfig(Section):
+class FeatureConfig(
+    Section,
+    group="feature",
+    kinds={**_SECTIONS, **_SEQUENCES},
+    markers={name: Later(name) for name in _LATER},
+):
     """One feature."""
 
 

@@ -9,7 +9,7 @@ from pydantic import PositiveInt
 from penstock.config.errors import KeyPath, Problem
 from penstock.config.nearest import hint
 from penstock.config.registry import result_name
-from penstock.config.section import Later, Marker, Refused, Section, one_of
+from penstock.config.section import Later, Marker, Refused, Section
 from penstock.features.sections import NamedFeature
 from penstock.metrics.sections import MetricConfig, MetricSection, TrainMetricConfig
 from penstock.models.sections.groups import FeatureGroupConfig, GroupedModel
@@ -97,8 +97,9 @@ _MARKERS: dict[str, Marker] = {
 }
 
 
-@one_of("model", {name: row.section for name, row in MODELS.items()}, _MARKERS)
-class ModelConfig(Section):
+class ModelConfig(
+    Section, group="model", kinds={name: row.section for name, row in MODELS.items()}, markers=_MARKERS
+):
     """What is learned, on which features, and how well it does."""
 
     feature_groups: list[FeatureGroupConfig] = []

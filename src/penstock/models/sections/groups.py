@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from penstock.config.errors import Problem
 from penstock.config.nearest import hint
-from penstock.config.section import DropoutRatio, Later, Section, one_of
+from penstock.config.section import DropoutRatio, Later, Section
 from penstock.features.sections import NamedFeature
 from penstock.features.sections.types import WIDTH_STEP
 from penstock.models.sections.layers import AttentionMLP
@@ -69,8 +69,7 @@ class MultiWindowDINEncoder(_Encoder):
     """Steps in each window, from the newest back."""
 
 
-@one_of("seq_module")
-class SeqEncoderConfig(Section):
+class SeqEncoderConfig(Section, group="seq_module"):
     """One encoder."""
 
     din_encoder: DINEncoder | None = None
