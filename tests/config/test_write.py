@@ -6,11 +6,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from penstock.config.difference import Difference, differences
 from penstock.config.load import parse_section
 from penstock.config.schema import field_docs
 from penstock.config.section import Paths, Section
-from penstock.config.write import dump_text, dump_yaml, section_data
+from penstock.config.write import Difference, differences, dump_text, dump_yaml, section_data
 from tests.config.strategies import section_strategy
 from tests.config.toy import Adam, DataConfig, FeatureConfig, IdFeature, Mode, Model, Run, TrainConfig
 

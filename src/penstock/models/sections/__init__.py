@@ -14,7 +14,6 @@ from penstock.features.sections import NamedFeature
 from penstock.metrics.sections import MetricConfig, MetricSection, TrainMetricConfig
 from penstock.models.sections.groups import FeatureGroupConfig, GroupedModel
 from penstock.models.sections.layers import VariationalDropout
-from penstock.models.sections.losses import LossConfig
 from penstock.models.sections.match import DAT, DSSM, DSSMV2, MIND, TDM, HSTUMatch, SidRqkmeans, SidRqvae
 from penstock.models.sections.multi_task import (
     DBMTL,
@@ -39,7 +38,7 @@ from penstock.models.sections.rank import (
     WuKong,
     xDeepFM,
 )
-from penstock.models.sections.towers import TowerOptions
+from penstock.models.sections.towers import LossConfig, TowerOptions
 
 
 class Kernel(StrEnum):
