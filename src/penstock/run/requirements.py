@@ -41,7 +41,9 @@ def require_for_training(run: RunConfig) -> None:
         problems.append(Problem("eval_config.use_dense_ema", message))
     if run.model is not None and run.model.task_towers:
         problems += run.model.unused_settings()
-    problems += [*_of_model(run), *_of_best_metric(run)]
+    problems += _of_model(run)
+    if run.model is not None and run.export_config.model_fields_set:
+        problems += _of_best_metric(run, run.model)
     if train is not None and train.early_stopping is not None:
         problems += _of_early_stopping(run, train, train.early_stopping)
     require_available(run, problems)
@@ -55,8 +57,10 @@ def require_for_training(run: RunConfig) -> None:
 
 
 def require_for_evaluation(run: RunConfig) -> None:
-    paths = _missing(run, "eval_input_path", "model_dir")
-    require_available(run, [*paths, *_of_model(run), *_of_best_metric(run)])
+    problems = [*_missing(run, "eval_input_path", "model_dir"), *_of_model(run)]
+    if run.model is not None and run.export_config.model_fields_set:
+        problems += _of_best_metric(run, run.model)
+    require_available(run, problems)
 
 
 def require_for_prediction(run: RunConfig) -> None:
@@ -162,12 +166,10 @@ def _of_evaluations(run: RunConfig, train: TrainConfig, path: str) -> Iterator[P
         yield Problem(path, message)
 
 
-def _of_best_metric(run: RunConfig) -> Iterator[Problem]:
-    if run.model is None:
-        return
+def _of_best_metric(run: RunConfig, model: ModelConfig) -> Iterator[Problem]:
     export = run.export_config
     written = "metric_larger_is_better" in export.model_fields_set
-    if export.asks_for_best or (written and export.best_exporter_metric in run.model.results()):
+    if export.asks_for_best or (written and export.best_exporter_metric in model.results()):
         larger = export.metric_larger_is_better if written else None
         key, direction = "export_config.best_exporter_metric", "export_config.metric_larger_is_better"
         yield from _of_watched(run, export.best_exporter_metric, key, larger, direction)
