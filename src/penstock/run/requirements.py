@@ -8,7 +8,7 @@ from penstock.config.errors import ConfigError, Problem
 from penstock.config.nearest import hint
 from penstock.metrics.sections import Best, CustomMetric, best_value
 from penstock.models.sections import ModelConfig
-from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR, ScheduleOptions, rate_problems
+from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR
 from penstock.run.run_config import RunConfig
 from penstock.runtime.world import World
 from penstock.training.best import smaller_is_better
@@ -26,16 +26,16 @@ def require_for_training(run: RunConfig) -> None:
     if train is None:
         problems.append(Problem("train_config", NEEDS_TRAINING))
     else:
-        if train.sparse_optimizer is not None:
-            on_device = list(train.sparse_optimizer.problems("cpu"))
-            if on_device and on_device != list(train.sparse_optimizer.problems("cuda")):
-                # Importing torch takes seconds: it is asked for the device only where the answer depends on it.
-                from penstock.distributed.groups import compute_device
+        of_training = list(train.problems("cpu"))
+        if of_training != list(train.problems("cuda")):
+            # Importing torch takes seconds: it is asked for the device only where the answer depends on it.
+            from penstock.distributed.groups import compute_device
 
-                device_type = compute_device(World.from_environment()).type
-                on_device = list(train.sparse_optimizer.problems(device_type))
-            problems += on_device
-        problems += [*train.unused_settings(), *_of_schedules(run, train)]
+            of_training = list(train.problems(compute_device(World.from_environment()).type))
+        problems += of_training
+        for path, options in train.optimizers():
+            if options.reduce_on_plateau_learning_rate is not None:
+                problems += _of_plateau(run, train, path, options.reduce_on_plateau_learning_rate)
     if run.eval_config.use_dense_ema and (train is None or train.dense_optimizer.ema is None):
         message = "is true, but no means are kept; add train_config.dense_optimizer.ema"
         problems.append(Problem("eval_config.use_dense_ema", message))
@@ -122,28 +122,13 @@ def _of_model(run: RunConfig, with_labels: bool = True) -> Iterator[Problem]:
         yield Problem("model_config.losses", "is empty; binary_cross_entropy fits a label of 0 or 1")
 
 
-def _of_schedules(run: RunConfig, train: TrainConfig) -> Iterator[Problem]:
-    """No schedule has a minimum above its base rate, a warm-up that falls, or a metric that it cannot watch."""
-    dense = "train_config.dense_optimizer"
-    optimizers: list[tuple[str, ScheduleOptions]] = [(dense, train.dense_optimizer)]
-    if train.sparse_optimizer is not None:
-        optimizers.insert(0, ("train_config.sparse_optimizer", train.sparse_optimizer))
-    for index, part in enumerate(train.dense_optimizer.part_optimizers):
-        optimizers.append((f"{dense}.part_optimizers[{index}]", part))
-    plateaus: list[Problem] = []
-    for path, options in optimizers:
-        schedule, optimizer = options.chosen("learning_rate"), options.chosen("optimizer")
-        if schedule is None:
-            continue
-        key, section = f"{path}.{schedule[0]}", schedule[1]
-        if optimizer is not None:
-            for name, problem in rate_problems(section, optimizer[1].lr, f"{optimizer[0]}.lr"):
-                yield Problem(f"{key}.{name}", problem)
-        if isinstance(section, ReduceOnPlateauLR):
-            cure = f"; write mode: {'min' if section.mode is MetricMode.max else 'max'}"
-            plateaus += _of_watched(run, section.metric, f"{key}.metric", section.mode, f"{key}.mode", cure)
-            plateaus += _of_evaluations(run, train, key)
-    yield from plateaus
+def _of_plateau(
+    run: RunConfig, train: TrainConfig, path: str, section: ReduceOnPlateauLR
+) -> Iterator[Problem]:
+    key = f"{path}.reduce_on_plateau_learning_rate"
+    cure = f"; write mode: {'min' if section.mode is MetricMode.max else 'max'}"
+    yield from _of_watched(run, section.metric, f"{key}.metric", section.mode, f"{key}.mode", cure)
+    yield from _of_evaluations(run, train, key)
 
 
 def _of_early_stopping(run: RunConfig, train: TrainConfig, section: EarlyStopping) -> Iterator[Problem]:
