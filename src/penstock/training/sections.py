@@ -249,6 +249,7 @@ class TrainConfig(Section):
         """What this kind of device ('cpu', 'cuda') cannot do, settings that wait for another one, and rates that
         contradict each other.
         """
+        optimizers = list(self.optimizers())
         if self.sparse_optimizer is not None:
             yield from self.sparse_optimizer.problems(device_type)
         if self.grad_scaler is not None and self.mixed_precision != "FP16":
@@ -272,7 +273,7 @@ class TrainConfig(Section):
         if chosen and "max_gradient" in chosen[1].model_fields_set and not chosen[1].gradient_clipping:
             path = f"train_config.sparse_optimizer.{chosen[0]}.max_gradient"
             yield Problem(path, "bounds nothing without gradient_clipping: true")
-        for path, options in self.optimizers():
+        for path, options in optimizers:
             schedule, optimizer = options.chosen("learning_rate"), options.chosen("optimizer")
             if schedule is not None and optimizer is not None:
                 for key, message in rate_problems(schedule[1], optimizer[1].lr, f"{optimizer[0]}.lr"):
