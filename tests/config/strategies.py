@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from pydantic import ValidationError
 
-from penstock.config.check import KeyCheck, value_problems
 from penstock.config.errors import KeyPath
+from penstock.config.load import KeyCheck, value_problems
 from penstock.config.section import Section
 from penstock.config.shape import (
     AnyShape,

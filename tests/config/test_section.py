@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.config.check import Notice, notice_lines, notices
-from penstock.config.load import parse_section
+from penstock.config.load import Notice, notice_lines, notices, parse_section
 from penstock.config.section import Paths, Section
 from tests.config.toy import Run
 

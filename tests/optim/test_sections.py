@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from penstock.config.check import KeyCheck
+from penstock.config.load import KeyCheck
 from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sections.schedules import ExponentialDecayLR, ManualStepLR
 

@@ -65,8 +65,7 @@ def load(
 
     Keys that are old or have no effect are warned of. Imports are here, so that `--help` answers at once.
     """
-    from penstock.config.check import notice_lines
-    from penstock.config.load import load_section
+    from penstock.config.load import load_section, notice_lines
     from penstock.run.run_config import RunConfig, environment_edits
 
     edits: list[str | tuple[str, Any]] = environment_edits() if "INPUT_TILE" in os.environ else []

@@ -45,7 +45,7 @@ _EDIT = re.compile(rf"((?:[^\[\]=]|{_BRACKETS})*)=(.*)", re.DOTALL)
 _PART = re.compile(rf"\.?(?P<key>[A-Za-z_][A-Za-z0-9_\-]*)|(?P<brackets>{_BRACKETS})")
 _INDEX = re.compile(r"-?\d+")
 _SLICE = re.compile(r"(-?\d+)?:(-?\d+)?")
-_CONDITION = re.compile(r"([^=!<>]+)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
+_CONDITION = re.compile(r"([A-Za-z_][A-Za-z0-9_\-.]*)\s*(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
 _QUOTED = re.compile(r"'(.*)'|\"(.*)\"", re.DOTALL)
 _INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -97,7 +97,7 @@ def edit_data(root: type[Section], data: dict[str, Any], edits: Edits) -> Edited
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    steps: tuple["_Step", ...]
+    keys: list[str]
     operator: str
     value: str
     text: str
@@ -132,7 +132,7 @@ def _bracket(inside: str) -> _Step:
     if match := _QUOTED.fullmatch(inside):
         return str(match[1] if match[1] is not None else match[2])
     if match := _CONDITION.fullmatch(inside):
-        return _Condition(_read_steps(match[1].strip()), match[2], match[3].strip(), inside)
+        return _Condition(match[1].split("."), match[2], match[3].strip(), inside)
     raise _EditError(f"is no path: '[{inside}]' is no index, slice or condition")
 
 
@@ -249,56 +249,46 @@ def _entry_slots(slot: _Slot, step: int | slice | _Condition, before: Sequence[_
 
 def _matching(entries: list[Any], condition: _Condition, item: Shape, where: str) -> list[int]:
     """The indices of the entries for which a condition holds; entries without the field never match."""
-    shape = _shape_of_condition(item, condition.steps)
+    shape, defaults = _value_of_condition(item, condition.keys)
     wanted = _comparable(_value_for(condition.value, shape), shape)
     needs_numbers = condition.operator not in ("=", "!=")
     if needs_numbers and not _is_number(wanted):
         raise _EditError(f"compares '{condition.text}', but {condition.operator} needs a number")
-    values = [_comparable(_value_at(entry, item, condition.steps), shape) for entry in entries]
-    found = [
-        index
-        for index, value in enumerate(values)
-        if value is not None
-        and (_is_number(value) or not needs_numbers)
-        and _COMPARE[condition.operator](value, wanted)
-    ]
+    found, values = [], set()
+    for index, entry in enumerate(entries):
+        value = entry
+        for key, default in zip(condition.keys, defaults, strict=True):
+            value = value.get(key, default) if isinstance(value, dict) else None
+        value = _comparable(value, shape)
+        if value is not None:
+            values.add(str(value))
+            if (_is_number(value) or not needs_numbers) and _COMPARE[condition.operator](value, wanted):
+                found.append(index)
     if not found:
-        near = nearest_name(condition.value, sorted({str(value) for value in values if value is not None}))
-        guess = f"; did you mean '[{_show(condition.steps)}{condition.operator}{near}]'?" if near else ""
+        near = nearest_name(condition.value, sorted(values))
+        guess = f"; did you mean '[{'.'.join(condition.keys)}{condition.operator}{near}]'?" if near else ""
         none = f"matches none of the {len(entries)} entries"
         raise _EditError(f"'[{condition.text}]' {none} of '{where}'{guess}")
     return found
 
 
-def _shape_of_condition(shape: Shape, steps: tuple[_Step, ...]) -> Shape:
-    for number, step in enumerate(steps):
-        if isinstance(shape, SectionShape) and isinstance(step, str) and step not in fields_of(shape.section):
-            guess = hint(step, fields_of(shape.section))
-            raise _EditError(f"has a condition on '{_show(steps[: number + 1])}': unknown key; {guess}")
-        fits = int if isinstance(shape, ListShape) else str
-        inner = child_shape(shape, step) if isinstance(step, fits) else None
+def _value_of_condition(shape: Shape, keys: list[str]) -> tuple[Shape, list[Any]]:
+    """What the keys lead to, and the value that is in effect at each key where a section does not write it."""
+    defaults = []
+    for number, key in enumerate(keys, start=1):
+        fields = fields_of(shape.section) if isinstance(shape, SectionShape) else {}
+        if isinstance(shape, SectionShape) and key not in fields:
+            path = ".".join(keys[:number])
+            raise _EditError(f"has a condition on '{path}': unknown key; {hint(key, fields)}")
+        inner = None if isinstance(shape, ListShape) else child_shape(shape, key)
         if inner is None:
-            raise _EditError(f"has a condition on '{_show(steps)}', which is not one value")
+            raise _EditError(f"has a condition on '{'.'.join(keys)}', which is not one value")
+        has_default = key in fields and not isinstance(inner, SectionShape)
+        defaults.append(fields[key].default if has_default else None)
         shape = inner
     if not isinstance(shape, ScalarShape | SizeShape | UnionShape | EnumShape):
-        raise _EditError(f"has a condition on '{_show(steps)}', which is {shape.words}")
-    return shape
-
-
-def _value_at(value: Any, shape: Shape | None, steps: tuple[_Step, ...]) -> Any:
-    """The value in effect: the written one, or the default of a field whose section is there; None: there is none."""
-    for step in steps:
-        if isinstance(step, int) and isinstance(value, list) and -len(value) <= step < len(value):
-            value = value[step]
-        elif isinstance(step, str) and isinstance(value, dict):
-            default = None
-            if isinstance(shape, SectionShape) and not isinstance(child_shape(shape, step), SectionShape):
-                default = fields_of(shape.section)[step].default
-            value = value.get(step, default)
-        else:
-            return None
-        shape = child_shape(shape, step)
-    return value
+        raise _EditError(f"has a condition on '{'.'.join(keys)}', which is {shape.words}")
+    return shape, defaults
 
 
 def _comparable(value: Any, shape: Shape) -> Any:
