@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from penstock.run.merge import merge
     from penstock.run.predict import predict
     from penstock.run.prepare import PrepResult, prepare
-    from penstock.run.run_config import RunConfig
-    from penstock.run.run_file import load_run
+    from penstock.run.run_config import RunConfig, load_run
     from penstock.run.train import TrainResult, train
     from penstock.runtime.budget import MemoryBudget
     from penstock.runtime.progress import ProgressLogger
@@ -66,7 +65,7 @@ _PLACES = {
     "PrepResult": "penstock.run.prepare",
     "prepare": "penstock.run.prepare",
     "RunConfig": "penstock.run.run_config",
-    "load_run": "penstock.run.run_file",
+    "load_run": "penstock.run.run_config",
     "TrainResult": "penstock.run.train",
     "train": "penstock.run.train",
     "write_tfrecord": "penstock.readers.tfrecord_write",

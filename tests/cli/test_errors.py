@@ -5,9 +5,8 @@ import sys
 import pytest
 import typer
 
-from penstock.cli.errors import Debug, one_line_errors
+from penstock.cli.command import Debug, one_line_errors
 from penstock.config.errors import DataError
-from tests.cli.desk import Desk
 
 
 @pytest.mark.parametrize(
@@ -55,11 +54,3 @@ def test_debug_lets_the_error_through(error, monkeypatch):
 
     with pytest.raises(type(error)), one_line_errors():
         raise error
-
-
-def test_debug_shows_where_a_mistake_was_found(desk: Desk):
-    done = desk.penstock("--debug", "train", "nowhere.yaml")
-
-    assert str(done.exception) == "nowhere.yaml: there is no such file"
-    assert done.exit_code == 1
-    assert desk.penstock("train", "nowhere.yaml").stderr == "error: nowhere.yaml: there is no such file\n"

@@ -77,10 +77,6 @@ def test_what_is_wrong_is_one_line(games: Desk):
     assert missing.stderr == (
         "error: train.yaml: preprocessing: is required by this command: input_path, extract, output_dir\n"
     )
-    unfinished = games.penstock(
-        "prep", "prep.yaml", "--set", "preprocessing.extract=rawgame:smaples", "--restart"
-    )
-    assert unfinished.stderr.startswith("error: extract 'rawgame:smaples': 'rawgame' has no 'smaples'")
 
 
 def test_a_failing_file_is_one_line_and_a_traceback_when_asked_for(games: Desk):

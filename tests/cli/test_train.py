@@ -5,7 +5,7 @@ import shutil
 from typer.testing import Result
 
 import penstock
-from penstock.run.run_file import load_run
+from penstock.run.run_config import load_run
 from tests.cli.desk import Desk
 
 IGNORED = ("num_epochs: 1", "num_epochs: 1\n  delta_embedding_dump_config: {}")

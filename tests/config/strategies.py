@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from pydantic import ValidationError
 
-from penstock.config.check import KeyCheck, value_problems
 from penstock.config.errors import KeyPath
+from penstock.config.load import KeyCheck, value_problems
 from penstock.config.section import Section
 from penstock.config.shape import (
     AnyShape,
@@ -58,7 +58,9 @@ def section_strategy(draw: DrawFn, root: type[S], max_depth: int = 6, max_fields
 def repaired(data: dict[str, Any], root: type[S]) -> S | None:
     """The section that is left when all that its validators refuse is taken out; None: too much is refused."""
     for _ in range(_MAX_REPAIRS):
-        problems = KeyCheck.of(data, root).problems
+        keys = KeyCheck()
+        keys.section(data, root)
+        problems = keys.problems
         if not problems:
             try:
                 return root.model_validate(data)

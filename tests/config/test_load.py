@@ -1,11 +1,9 @@
 """Every problem of a run file in one error, in the words of the file."""
 
-from pathlib import Path
-
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.config.load import load_section, parse_section
+from penstock.config.load import parse_section
 from tests.config.toy import Mode, Run
 
 
@@ -79,40 +77,9 @@ def test_one_problem(text: str, message: str):
     assert found.endswith(message)
 
 
-def test_ignored_fields_are_errors_when_strict():
-    text = "data_config: {quota: big}"
-
-    assert parse_section(Run, text, "yaml").notices.ignored[0].message == "Penstock has no quotas"
-    assert problems(text, strict=True) == [
-        "line 1, column 15: data_config.quota: is ignored: Penstock has no quotas"
-    ]
-
-
 def test_a_value_from_an_edit_has_no_line_of_the_file():
     text = "data_config: {batch_size: abc}"
 
     assert problems(text, edits=["data_config.batch_size=x"]) == [
         "data_config.batch_size: is 'x'; expected an integer"
     ]
-
-
-def message_of(path: Path) -> str:
-    with pytest.raises(ConfigError) as error:
-        load_section(Run, path)
-    return str(error.value).replace(f"{path.parent}/", "")
-
-
-def test_files_that_cannot_be_read(tmp_path: Path):
-    (tmp_path / "empty.yaml").write_text(" \n")
-    (tmp_path / "latin.json").write_bytes(b'{"model_dir": "\xe9"}')
-    (tmp_path / "folder.yaml").mkdir()
-
-    assert (
-        message_of(tmp_path / "emty.yaml") == "emty.yaml: there is no such file; did you mean 'empty.yaml'?"
-    )
-    assert message_of(tmp_path / "empty.yaml") == "empty.yaml: is empty"
-    assert message_of(tmp_path / "latin.json") == "latin.json: is not UTF-8 text (at byte 15)"
-    assert message_of(tmp_path / "folder.yaml") == "folder.yaml: is a directory; expected a run file"
-    assert message_of(tmp_path / "run.toml") == (
-        "run.toml: '.toml' is no ending of a run file; known: .yaml, .yml, .json, .config, .pbtxt, .textproto"
-    )

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.config.check import Notices, notices
-from penstock.config.errors import Problem
-from penstock.config.load import parse_section
+from penstock.config.load import Notice, notice_lines, notices, parse_section
 from penstock.config.section import Paths, Section
 from tests.config.toy import Run
 
@@ -26,13 +24,13 @@ def test_written_fields_with_markers_are_listed():
     text = "data_config: {quota: x, fg_encoded: true}\ntrain_config: {mixed_precision: BF16}"
     found = parse_section(Run, text, "yaml").notices
 
-    assert notices(Run()) == Notices()
-    assert found == Notices(
-        ignored=(Problem(("data_config", "quota"), "Penstock has no quotas"),),
-        legacy=(Problem(("data_config", "fg_encoded"), "fg_mode"),),
-        later=(Problem(("train_config", "mixed_precision"), "mixed precision is not available yet"),),
-    )
-    assert found.lines() == [
+    assert list(notices(Run())) == []
+    assert found == [
+        Notice("legacy", ("data_config", "fg_encoded"), "fg_mode"),
+        Notice("ignored", ("data_config", "quota"), "Penstock has no quotas"),
+        Notice("later", ("train_config", "mixed_precision"), "mixed precision is not available yet"),
+    ]
+    assert notice_lines(found) == [
         "data_config.fg_encoded: old name, use fg_mode instead",
         "data_config.quota: ignored (Penstock has no quotas)",
     ]

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.config.syntax import read
-from penstock.config.syntax.text_syntax import read_text
+from penstock.config.text_syntax import read_text
 from tests.config.toy import Run
 
 

@@ -1,17 +1,9 @@
 """Run files as they are written: read back, described, and compared."""
 
-import json
-from collections.abc import Callable
-
-import pytest
-from hypothesis import HealthCheck, given, settings
-
-from penstock.config.difference import Difference, differences
 from penstock.config.load import parse_section
 from penstock.config.schema import field_docs
 from penstock.config.section import Paths, Section
-from penstock.config.write import dump_text, dump_yaml, section_data
-from tests.config.strategies import section_strategy
+from penstock.config.write import Difference, differences, dump_text, dump_yaml
 from tests.config.toy import Adam, DataConfig, FeatureConfig, IdFeature, Mode, Model, Run, TrainConfig
 
 RUN = Run(
@@ -43,24 +35,6 @@ def test_the_whole_configuration_leaves_out_what_only_old_files_write():
     assert "batch_size: 1024" in text
     assert not {"quota", "kafka", "fg_encoded"} & run.data_config.model_fields_set
     assert run == Run(train_config=TrainConfig(num_steps=3))
-
-
-WRITERS: dict[str, Callable[..., str]] = {
-    "yaml": dump_yaml,
-    "json": lambda section, full=False: json.dumps(section_data(section, full=full)),
-    "text": dump_text,
-}
-SLOWLY = settings(max_examples=40, suppress_health_check=list(HealthCheck))
-
-
-@pytest.mark.parametrize("syntax", WRITERS)
-@SLOWLY
-@given(run=section_strategy(Run))
-def test_a_random_section_survives_every_syntax(syntax: str, run: Section) -> None:
-    again = parse_section(Run, WRITERS[syntax](run), syntax).section
-
-    assert again == run
-    assert section_data(again) == section_data(run)
 
 
 class Limits(Section):

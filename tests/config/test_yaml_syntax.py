@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from penstock.config.syntax.yaml_syntax import read_json, read_yaml, resolve_plain
+from penstock.config.syntax import read, read_json, resolve_plain
 from tests.config.toy import Run
 
 PLAIN = {"1e-4": 1e-4, "-0.5": -0.5, "0x10": 16, "010": 10, ".inf": math.inf, "true": True, "~": None}
@@ -18,7 +18,7 @@ def test_plain_scalars_follow_yaml_1_2(text: str, value: object):
 
 
 def test_every_key_and_entry_has_its_place():
-    parsed = read_yaml("model_dir: x\ndata_config:\n  label_fields:\n    - a\n    - b\n", Run)
+    parsed = read("model_dir: x\ndata_config:\n  label_fields:\n    - a\n    - b\n", "yaml", Run)
 
     assert parsed.data == {"model_dir": "x", "data_config": {"label_fields": ["a", "b"]}}
     assert parsed.positions == {
@@ -31,7 +31,7 @@ def test_every_key_and_entry_has_its_place():
 
 
 def test_a_key_without_a_value_is_an_empty_section_where_one_belongs():
-    data = read_yaml("train_config:\n  adam_optimizer:\nmodel_dir:\n", Run).data
+    data = read("train_config:\n  adam_optimizer:\nmodel_dir:\n", "yaml", Run).data
 
     assert data == {"train_config": {"adam_optimizer": {}}, "model_dir": None}
 
@@ -39,7 +39,11 @@ def test_a_key_without_a_value_is_an_empty_section_where_one_belongs():
 def test_anchors_and_merge_keys_save_typing():
     text = "a: &shared {x: 1, y: 2}\nb:\n  <<: *shared\n  y: 3\nc: *shared\n"
 
-    assert read_yaml(text, Run).data == {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}, "c": {"x": 1, "y": 2}}
+    assert read(text, "yaml", Run).data == {
+        "a": {"x": 1, "y": 2},
+        "b": {"x": 1, "y": 3},
+        "c": {"x": 1, "y": 2},
+    }
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,7 @@ def test_anchors_and_merge_keys_save_typing():
     ],
 )
 def test_problems_of_the_text(text: str, problem: str):
-    assert [str(found) for found in read_yaml(text, Run).problems] == [problem]
+    assert [str(found) for found in read(text, "yaml", Run).problems] == [problem]
 
 
 def test_every_key_of_json_has_its_place_whatever_its_strings_hold():

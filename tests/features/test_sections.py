@@ -4,13 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
-from penstock.features.sections.types import IdFeature, RawFeature, has_table, table_rows
-
-
-def id_feature(**options):
-    return IdFeature.model_validate(
-        {"feature_name": "city", "expression": "user:city", "embedding_dim": 4, **options}
-    )
+from penstock.features.sections.types import RawFeature, has_table, table_rows
 
 
 @pytest.mark.parametrize(

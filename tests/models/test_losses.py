@@ -7,7 +7,7 @@ import torch
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.models.losses import weighted_mean
-from penstock.models.sections.losses import LossConfig
+from penstock.models.sections.towers import LossConfig
 from penstock.models.task import Task, TaskSpace
 from penstock.tensors.batch import Batch
 

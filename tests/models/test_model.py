@@ -79,8 +79,8 @@ def test_a_model_needs_a_label():
 
 
 def test_the_binary_labels_are_the_first_of_a_model_and_those_of_towers():
-    assert model_config().binary_labels(["click", "buy"]) == ("click",)
-    assert model_config(losses=[{"l2_loss": {}}]).binary_labels(["click", "buy"]) == ()
-    assert model_config().binary_labels([]) == ()
+    assert model_config().label_columns(["click", "buy"])[0] == ("click",)
+    assert model_config(losses=[{"l2_loss": {}}]).label_columns(["click", "buy"])[0] == ()
+    assert model_config().label_columns([])[0] == ()
     towers = [tower("a", "click", "binary_focal_loss"), tower("b", "stars", "l2_loss")]
-    assert multi_task("simple_multi_task", towers).binary_labels(["stars", "click"]) == ("click",)
+    assert multi_task("simple_multi_task", towers).label_columns(["stars", "click"])[0] == ("click",)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from penstock.models.pareto import ParetoTotal
-from penstock.models.sections.losses import LossConfig
+from penstock.models.sections.towers import LossConfig
 from penstock.models.task import Task, with_step_shares
 from penstock.runtime.collectives import OneProcess
 from penstock.tensors.batch import Batch

@@ -3,14 +3,16 @@
 import pytest
 from pydantic import ValidationError
 
-from penstock.config.check import KeyCheck
+from penstock.config.load import KeyCheck
 from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sections.schedules import ExponentialDecayLR, ManualStepLR
 
 
 def test_tables_cannot_have_a_custom_optimizer():
     written = {"custom_optimizer": {"place": "torch.optim:NAdam", "lr": 0.1}}
-    [problem] = KeyCheck.of(written, SparseOptimizer).problems
+    keys = KeyCheck()
+    keys.section(written, SparseOptimizer)
+    [problem] = keys.problems
 
     assert problem.path == ("custom_optimizer",)
     assert problem.message == (

@@ -112,9 +112,3 @@ def test_a_weight_decay_that_would_do_nothing_is_refused(device, mode, problem):
 
     assert [message.split(maxsplit=2)[-1] for message in messages] == ([problem] if problem else [])
     assert not messages or messages[0].startswith("is 0.5")
-
-
-def test_the_device_is_asked_for_only_where_it_matters():
-    assert not section(adam_optimizer={}).needs_device()
-    assert not section(rmsprop_optimizer={}).needs_device()
-    assert section(lamb_optimizer={}).needs_device()

@@ -22,7 +22,6 @@ def test_columns_may_be_declared_in_one_text():
         ({"input_fields_str": "a"}, "has 'a'; expected name:TYPE, separated by ';'"),
         ({"input_fields_str": "a:BIGIN"}, "has the unknown type 'BIGIN'"),
         ({"input_fields": [{"input_name": "a"}], "input_fields_str": "a:STRING"}, "name 'a' more than once"),
-        ({"dataset_type": "KafkaDataset"}, "KafkaDataset is not supported"),
         ({"delimiter": "::"}, "is '::'; columns are separated by one character"),
     ],
 )

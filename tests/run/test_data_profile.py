@@ -9,7 +9,7 @@ import pytest
 from penstock.config.sizes import MIB
 from penstock.observe import data_profile
 from penstock.observe.data_profile import profile_data
-from penstock.run.run_file import load_run
+from penstock.run.run_config import load_run
 from penstock.run.session import computing
 from penstock.run.training import plan_training
 from tests.cli.desk import Desk

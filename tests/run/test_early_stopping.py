@@ -7,7 +7,7 @@ import pytest
 
 from penstock.checkpoint import CheckpointStore
 from penstock.run.evaluate import evaluate_checkpoint
-from penstock.run.run_file import load_run
+from penstock.run.run_config import load_run
 from penstock.training.best import marked_step
 from tests.run.training_runs import STEPS_OF_2, desk_elsewhere, log_of, parameters, put_on, trained
 

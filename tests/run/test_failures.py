@@ -19,7 +19,7 @@ from tests.run.training_runs import trained
 UNDER_A_LIMIT = """
 import resource, sys
 from pathlib import Path
-from penstock.run.run_file import load_run
+from penstock.run.run_config import load_run
 from penstock.run.train import train
 
 class LessMemory:

@@ -18,7 +18,7 @@ from penstock.run.build import (
     share_metrics,
     training_metrics,
 )
-from penstock.run.run_file import load_run
+from penstock.run.run_config import load_run
 from penstock.runtime.budget import MemoryBudget
 from tests.cli.desk import RUN_FILE
 

@@ -179,7 +179,7 @@ def test_towers_without_a_metric_that_picks_the_best_are_warned_of(caplog):
 def test_a_setting_that_waits_for_another_is_refused(settings, told):
     train = RunConfig.model_validate(run(settings)).train_config
 
-    assert {each.path: each.message for each in train.unused_settings()} == {
+    assert {each.path: each.message for each in train.problems("cpu")} == {
         f"train_config.{key}": message for key, message in told.items()
     }
 

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.checkpoint import CheckpointStore
-from penstock.config.difference import changed_settings
 from penstock.config.errors import CheckpointError, ConfigError
+from penstock.config.write import changed_settings
 from penstock.run.restore import read_param_map, saved_shuffle_rows
 from penstock.training.model_dir import ModelDir
 from tests.run.training_runs import trained

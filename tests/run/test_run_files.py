@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cli.command import load
 from penstock.config.errors import ConfigError
-from penstock.run.run_file import load_run, load_run_of_command
+from penstock.run.run_config import load_run
 
 
 @pytest.fixture
@@ -25,17 +26,17 @@ def test_edits_as_a_mapping_or_as_a_list(run_file):
 
 def test_edits_that_are_no_json(run_file):
     with pytest.raises(ConfigError, match=r"^--edit_config_json: is not JSON: Expecting property name"):
-        load_run_of_command(run_file, {}, edit_json="{oops")
+        load(run_file, {}, edit_json="{oops")
 
 
 def test_what_has_no_effect_is_warned_of_and_with_strict_refused(run_file, caplog):
-    load_run_of_command(run_file, {})
+    load(run_file, {})
 
     assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
         "data_config.odps_data_quota_name: ignored"
     ]
     with pytest.raises(ConfigError, match=r"data_config.odps_data_quota_name: is ignored: "):
-        load_run_of_command(run_file, {}, strict=True)
+        load(run_file, {}, strict=True)
 
 
 def test_what_is_no_path_and_no_edit_is_refused():

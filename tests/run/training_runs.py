@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.run.run_file import load_run
+from penstock.run.run_config import load_run
 from penstock.run.train import TrainResult, train
 from tests.cli.desk import Desk
 

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import options
-from penstock.cli.errors import EXIT_WRONG, Debug, fail, one_line_errors
+from penstock.cli import command
+from penstock.cli.command import EXIT_WRONG, Debug, fail, one_line_errors
 from penstock.config.errors import ConfigError
 
 Parallel = Annotated[
@@ -66,17 +66,17 @@ FileMemory = Annotated[
 
 
 def prep(
-    run_file: options.RunFile,
+    run_file: command.RunFile,
     parallel: Parallel = None,
     skip_merge: SkipMerge = False,
     restart: RestartPrep = False,
     keep_done: KeepDone = False,
     intermediate_dir: IntermediateDir = None,
-    memory: options.Memory = None,
-    sets: options.Sets = None,
-    edit_config_json: options.EditJson = None,
-    strict: options.Strict = False,
-    plain: options.Plain = False,
+    memory: command.Memory = None,
+    sets: command.Sets = None,
+    edit_config_json: command.EditJson = None,
+    strict: command.Strict = False,
+    plain: command.Plain = False,
 ) -> None:
     """Make arrays of raw files, as the section preprocessing of RUN says; go on where an earlier call stopped."""
     with one_line_errors(run_file):
@@ -85,7 +85,7 @@ def prep(
             "preprocessing.intermediate_dir": intermediate_dir,
             "memory.limit": memory,
         }
-        run = options.load(run_file, keys, sets, edit_config_json, strict)
+        run = command.load(run_file, keys, sets, edit_config_json, strict)
         from penstock.run.prepare import prepare
 
         if Debug.shown:
@@ -95,21 +95,21 @@ def prep(
 
 
 def merge(
-    run_file: options.RunFile,
+    run_file: command.RunFile,
     intermediate_dir: IntermediateDir = None,
     verify: Verify = False,
     restart: RestartMerge = False,
     allow_pickle: AllowPickle = False,
-    memory: options.Memory = None,
-    sets: options.Sets = None,
-    edit_config_json: options.EditJson = None,
-    strict: options.Strict = False,
-    plain: options.Plain = False,
+    memory: command.Memory = None,
+    sets: command.Sets = None,
+    edit_config_json: command.EditJson = None,
+    strict: command.Strict = False,
+    plain: command.Plain = False,
 ) -> None:
     """Make one store of the batch files in intermediate_dir, as the section preprocessing of RUN says."""
     with one_line_errors(run_file):
         keys = {"preprocessing.intermediate_dir": intermediate_dir, "memory.limit": memory}
-        run = options.load(run_file, keys, sets, edit_config_json, strict)
+        run = command.load(run_file, keys, sets, edit_config_json, strict)
         if verify and restart:
             raise ConfigError("--verify writes nothing; leave out --restart, or merge first and verify then")
         from penstock.run.merge import merge_run, verify_run
@@ -151,7 +151,7 @@ def rewrite(
     verify: Annotated[
         bool, typer.Option("--verify", help="Read the new files again and compare all rows.")
     ] = False,
-    plain: options.Plain = False,
+    plain: command.Plain = False,
 ) -> None:
     """Write INPUT as well-sized Parquet files, shuffled if asked for, in bounded memory."""
     with one_line_errors():
@@ -254,7 +254,7 @@ def inspect(
     fields: Fields = None,
     dataset_type: DatasetType = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    plain: options.Plain = False,
+    plain: command.Plain = False,
 ) -> None:
     """Show what is in PATH: schema, rows, sizes, warnings."""
     with one_line_errors():

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import options
-from penstock.cli.errors import one_line_errors
+from penstock.cli import command
+from penstock.cli.command import one_line_errors
 from penstock.config.errors import ConfigError
 
 DEMO_DIR = Path("runs/demo")
@@ -18,22 +18,23 @@ logger = logging.getLogger(__name__)
 
 
 def check(
-    run_file: options.RunFile,
-    train_input_path: options.TrainInput = None,
-    eval_input_path: options.EvalInput = None,
-    model_dir: options.ModelDir = None,
-    memory: options.Memory = None,
-    sets: options.Sets = None,
-    edit_config_json: options.EditJson = None,
-    strict: options.Strict = False,
+    run_file: command.RunFile,
+    train_input_path: command.TrainInput = None,
+    eval_input_path: command.EvalInput = None,
+    model_dir: command.ModelDir = None,
+    memory: command.Memory = None,
+    sets: command.Sets = None,
+    edit_config_json: command.EditJson = None,
+    strict: command.Strict = False,
 ) -> None:
     """Read RUN, open its data, build its model, take one batch; write nothing.
 
     Of a run file that has only preprocessing, the files are found and the first sample is made.
     """
     with one_line_errors(run_file):
-        keys = options.run_keys(train_input_path, eval_input_path, model_dir, memory)
-        run = options.load(run_file, keys, sets, edit_config_json, strict)
+        keys = {"train_input_path": train_input_path, "eval_input_path": eval_input_path}
+        keys |= {"model_dir": model_dir, "memory.limit": memory}
+        run = command.load(run_file, keys, sets, edit_config_json, strict)
         from penstock.run.check import check as check_run
         from penstock.run.check import check_preparation, is_for_preparation, preview_lines
 
@@ -44,19 +45,20 @@ def check(
 
 
 def plan(
-    run_file: options.RunFile,
-    train_input_path: options.TrainInput = None,
-    eval_input_path: options.EvalInput = None,
-    model_dir: options.ModelDir = None,
-    memory: options.Memory = None,
-    sets: options.Sets = None,
-    edit_config_json: options.EditJson = None,
-    strict: options.Strict = False,
+    run_file: command.RunFile,
+    train_input_path: command.TrainInput = None,
+    eval_input_path: command.EvalInput = None,
+    model_dir: command.ModelDir = None,
+    memory: command.Memory = None,
+    sets: command.Sets = None,
+    edit_config_json: command.EditJson = None,
+    strict: command.Strict = False,
 ) -> None:
     """Say what each stage of RUN will hold, before it starts; write nothing."""
     with one_line_errors(run_file):
-        keys = options.run_keys(train_input_path, eval_input_path, model_dir, memory)
-        run = options.load(run_file, keys, sets, edit_config_json, strict)
+        keys = {"train_input_path": train_input_path, "eval_input_path": eval_input_path}
+        keys |= {"model_dir": model_dir, "memory.limit": memory}
+        run = command.load(run_file, keys, sets, edit_config_json, strict)
         from penstock.run.training import plan as plan_run
 
         print(plan_run(run))
@@ -108,14 +110,14 @@ def demo(
         "data/demo"
     ),
     rows: Annotated[int, typer.Option("--rows", min=1000)] = 1_000_000,
-    plain: options.Plain = False,
+    plain: command.Plain = False,
 ) -> None:
     """Generate sample data, train the quickstart, and hold its AUC beside the best attainable one."""
     with one_line_errors():
         from penstock.observe.summary import training_summary
         from penstock.prep.sample_data.summary import read_summary
         from penstock.prep.sample_data.write import write_sample_data
-        from penstock.run.run_file import load_run
+        from penstock.run.run_config import load_run
         from penstock.run.train import train
 
         if not run_file.is_file():

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli import options
-from penstock.cli.errors import EXIT_STOPPED, fail, one_line_errors
+from penstock.cli import command
+from penstock.cli.command import EXIT_STOPPED, fail, one_line_errors
 from penstock.config.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -56,23 +56,23 @@ ResultFile = Annotated[
 
 
 def train(
-    run_file: options.RunFile,
+    run_file: command.RunFile,
     continue_train: Continue = False,
-    train_input_path: options.TrainInput = None,
-    eval_input_path: options.EvalInput = None,
-    model_dir: options.ModelDir = None,
+    train_input_path: command.TrainInput = None,
+    eval_input_path: command.EvalInput = None,
+    model_dir: command.ModelDir = None,
     fine_tune_checkpoint: FineTune = None,
     fine_tune_ckpt_param_map: ParamMap = None,
     ignore_restore_optimizer: IgnoreOptimizer = False,
     new_data: NewData = False,
-    memory: options.Memory = None,
+    memory: command.Memory = None,
     workers: Workers = None,
-    sets: options.Sets = None,
-    edit_config_json: options.EditJson = None,
-    strict: options.Strict = False,
+    sets: command.Sets = None,
+    edit_config_json: command.EditJson = None,
+    strict: command.Strict = False,
     text_config: TextConfig = False,
     profile: Profile = False,
-    plain: options.Plain = False,
+    plain: command.Plain = False,
 ) -> None:
     """Train the run described in RUN, and evaluate it."""
     with one_line_errors(run_file):
@@ -80,16 +80,19 @@ def train(
             raise ConfigError(
                 "--ignore_restore_optimizer: is for --continue_train and --new_data; nothing is restored"
             )
-        keys = options.run_keys(train_input_path, eval_input_path, model_dir, memory) | {
+        keys = {
+            "train_input_path": train_input_path,
+            "eval_input_path": eval_input_path,
+            "model_dir": model_dir,
+            "memory.limit": memory,
             "train_config.fine_tune_checkpoint": fine_tune_checkpoint,
             "train_config.fine_tune_ckpt_param_map": fine_tune_ckpt_param_map,
             "data_config.num_workers": None if workers is None else str(workers),
             "train_config.is_profiling": "true" if profile else None,
         }
         try:
-            run = options.load(run_file, keys, sets, edit_config_json, strict)
+            run = command.load(run_file, keys, sets, edit_config_json, strict)
             from penstock.observe.summary import training_summary
-            from penstock.run.run_file import write_text_config
             from penstock.run.train import train as train_run
 
             result = train_run(
@@ -103,7 +106,11 @@ def train(
             # As soon as a run can, it takes Ctrl-C as a request to finish its step and save; before there is nothing.
             fail("stopped before the first step: nothing was trained, and nothing is saved", EXIT_STOPPED)
         if text_config:
-            write_text_config(run)
+            from penstock.config.write import dump_text
+            from penstock.training.model_dir import ModelDir
+
+            folder = ModelDir.of(run.model_dir)
+            folder.write_text(folder.path / "run.config", dump_text(run))
         print(training_summary(result))
         if result.exit_code:
             raise typer.Exit(result.exit_code)
@@ -129,20 +136,20 @@ train_eval.__signature__ = Signature(  # type: ignore[attr-defined]
 
 
 def evaluate(
-    run_file: options.RunFile,
-    checkpoint_path: options.CheckpointPath = None,
-    eval_input_path: options.EvalInput = None,
+    run_file: command.RunFile,
+    checkpoint_path: command.CheckpointPath = None,
+    eval_input_path: command.EvalInput = None,
     eval_result_filename: ResultFile = None,
-    model_dir: options.ModelDir = None,
-    memory: options.Memory = None,
-    sets: options.Sets = None,
-    edit_config_json: options.EditJson = None,
-    plain: options.Plain = False,
+    model_dir: command.ModelDir = None,
+    memory: command.Memory = None,
+    sets: command.Sets = None,
+    edit_config_json: command.EditJson = None,
+    plain: command.Plain = False,
 ) -> None:
     """Evaluate a checkpoint of RUN: the latest, the best, or a given one."""
     with one_line_errors(run_file):
-        keys = options.run_keys(None, eval_input_path, model_dir, memory)
-        run = options.load(run_file, keys, sets, edit_config_json)
+        keys = {"eval_input_path": eval_input_path, "model_dir": model_dir, "memory.limit": memory}
+        run = command.load(run_file, keys, sets, edit_config_json)
         from penstock.observe.summary import evaluation_summary
         from penstock.run.evaluate import evaluate_checkpoint
 
@@ -151,7 +158,7 @@ def evaluate(
 
 
 def predict(
-    run_file: options.RunFile,
+    run_file: command.RunFile,
     predict_input_path: Annotated[str, typer.Option("--predict_input_path", help="Files to score.")],
     predict_output_path: Annotated[
         str,
@@ -166,17 +173,17 @@ def predict(
     ] = "",
     batch_size: Annotated[int | None, typer.Option("--batch_size", min=1, help="Rows per batch.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop after this many rows.")] = None,
-    checkpoint_path: options.CheckpointPath = None,
-    model_dir: options.ModelDir = None,
-    memory: options.Memory = None,
-    sets: options.Sets = None,
-    edit_config_json: options.EditJson = None,
-    plain: options.Plain = False,
+    checkpoint_path: command.CheckpointPath = None,
+    model_dir: command.ModelDir = None,
+    memory: command.Memory = None,
+    sets: command.Sets = None,
+    edit_config_json: command.EditJson = None,
+    plain: command.Plain = False,
 ) -> None:
     """Score files with a checkpoint of RUN, in input order."""
     with one_line_errors(run_file):
-        keys = options.run_keys(None, None, model_dir, memory)
-        run = options.load(run_file, keys, sets, edit_config_json)
+        keys = {"model_dir": model_dir, "memory.limit": memory}
+        run = command.load(run_file, keys, sets, edit_config_json)
         from penstock.observe.summary import prediction_summary
         from penstock.run.predict import predict_files
 

@@ -12,7 +12,7 @@ problem is reported once.
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,15 +34,18 @@ from penstock.config.shape import (
     fields_of,
 )
 from penstock.config.sizes import parse_size
-from penstock.config.syntax.yaml_syntax import read_json, read_yaml_value
+from penstock.config.syntax import read_json, read_yaml
 
 Edits = Sequence[str | tuple[str, Any]] | Mapping[str, Any]
 """PATH=VALUE strings and pairs of path and value, applied in order; or a mapping from path to value."""
 
-_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
+_BRACKETS = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"
+"""With what a condition may hold in it: the index of a list."""
+_EDIT = re.compile(rf"((?:[^\[\]=]|{_BRACKETS})*)=(.*)", re.DOTALL)
+_PART = re.compile(rf"\.?(?P<key>[A-Za-z_][A-Za-z0-9_\-]*)|(?P<brackets>{_BRACKETS})")
 _INDEX = re.compile(r"-?\d+")
 _SLICE = re.compile(r"(-?\d+)?:(-?\d+)?")
-_CONDITION = re.compile(r"([^=!<>]+)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
+_CONDITION = re.compile(r"([A-Za-z_][A-Za-z0-9_\-.]*)\s*(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
 _QUOTED = re.compile(r"'(.*)'|\"(.*)\"", re.DOTALL)
 _INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -69,12 +72,18 @@ def edit_data(root: type[Section], data: dict[str, Any], edits: Edits) -> Edited
     """Applies edits to the data of a root section, in place. A null takes the key out."""
     edited = Edited()
     for edit in edits.items() if isinstance(edits, Mapping) else edits:
-        path = edit if isinstance(edit, str) else edit[0]
+        path, value = (edit, None) if isinstance(edit, str) else edit
         try:
-            path, value = _split(edit) if isinstance(edit, str) else edit
+            if isinstance(edit, str):
+                match = _EDIT.fullmatch(edit)
+                if match is None:
+                    raise _EditError("is no edit; expected PATH=VALUE")
+                path, value = match[1].strip(), match[2]
             for slot in _find_slots(root, data, _read_steps(path)):
                 if value is None or (value == "null" and not slot.must_be_string):
-                    slot.remove()
+                    if not isinstance(slot.holder, dict):
+                        raise _EditError("is null; an entry of a list cannot be removed")
+                    slot.holder.pop(slot.key, None)
                 else:
                     slot.put(_value_for(value, slot.shape) if isinstance(value, str) else deepcopy(value))
                 edited.paths.add(slot.path)
@@ -88,7 +97,7 @@ def edit_data(root: type[Section], data: dict[str, Any], edits: Edits) -> Edited
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    steps: tuple["_Step", ...]
+    keys: list[str]
     operator: str
     value: str
     text: str
@@ -98,39 +107,18 @@ _Step = str | int | slice | _Condition
 """A key of a section or map, an index of a list (negative from its end), a range of it, or a condition."""
 
 
-def _outside_brackets(text: str) -> Iterator[int]:
-    """The offsets of what stands in no bracket, closing brackets among it."""
-    depth = 0
-    for offset, character in enumerate(text):
-        depth += (character == "[") - (character == "]")
-        if depth == 0:
-            yield offset
-
-
-def _split(text: str) -> tuple[str, str]:
-    for offset in _outside_brackets(text):
-        if text[offset] == "=":
-            return text[:offset].strip(), text[offset + 1 :]
-    raise _EditError("is no edit; expected PATH=VALUE")
-
-
 def _read_steps(text: str) -> tuple[_Step, ...]:
     steps: list[_Step] = []
     offset = 0
     while offset < len(text):
-        if text[offset] == "[":
-            length = next(_outside_brackets(text[offset:]), None)
-            if length is None:
-                raise _EditError("is no path: a bracket is not closed")
-            steps.append(_bracket(text[offset + 1 : offset + length].strip()))
-            offset += length + 1
-        else:
-            offset += text[offset] == "." and bool(steps)
-            match = _KEY.match(text, offset)
-            if match is None:
-                raise _EditError(f"is no path: expected a name at '{text[offset:]}'")
-            steps.append(match[0])
-            offset = match.end()
+        match = _PART.match(text, offset)
+        if match is None and text[offset] == "[":
+            raise _EditError("is no path: a bracket is not closed")
+        if match is None or (not steps and text[offset] == "."):
+            rest = text[offset:].removeprefix("." if steps else "")
+            raise _EditError(f"is no path: expected a name at '{rest}'")
+        steps.append(match["key"] or _bracket(match["brackets"][1:-1].strip()))
+        offset = match.end()
     if not steps:
         raise _EditError("is no path: it is empty")
     return tuple(steps)
@@ -144,7 +132,7 @@ def _bracket(inside: str) -> _Step:
     if match := _QUOTED.fullmatch(inside):
         return str(match[1] if match[1] is not None else match[2])
     if match := _CONDITION.fullmatch(inside):
-        return _Condition(_read_steps(match[1].strip()), match[2], match[3].strip(), inside)
+        return _Condition(match[1].split("."), match[2], match[3].strip(), inside)
     raise _EditError(f"is no path: '[{inside}]' is no index, slice or condition")
 
 
@@ -168,43 +156,22 @@ def _show(steps: Sequence[_Step]) -> str:
 class _Slot:
     """A key of a mapping, or an index of a list.
 
-    `owner` is the section that the slot belongs to, if any; `is_one_of_many` means that the path may mean several
-    slots, so that those to which it does not apply are passed over.
+    `rivals` are the keys of other members of its one-of groups. `must_be_string`: every word is a string here, `null`
+    too. `is_one_of_many`: the path may mean several slots, and those to which it does not apply are passed over.
     """
 
     holder: Any
     key: str | int
     shape: Shape
     path: KeyPath
-    owner: type[Section] | None = None
+    rivals: tuple[str, ...] = ()
+    must_be_string: bool = False
     is_one_of_many: bool = False
 
-    @property
-    def must_be_string(self) -> bool:
-        """Whether every word is a string here, `null` too: where a field may be absent, null takes it out."""
-        if not isinstance(self.shape, ScalarShape) or self.shape.type is not str:
-            return False
-        return self.owner is None or fields_of(self.owner)[str(self.key)].default is not None
-
     def put(self, value: Any) -> None:
-        for other in self.rivals():
+        for other in self.rivals:
             self.holder.pop(other, None)
         self.holder[self.key] = value
-
-    def remove(self) -> None:
-        if not isinstance(self.holder, dict):
-            raise _EditError("is null; an entry of a list cannot be removed")
-        self.holder.pop(self.key, None)
-
-    def rivals(self) -> list[str]:
-        """The keys of other members of its one-of groups that are present."""
-        if self.owner is None:
-            return []
-        fields = fields_of(self.owner)
-        name = fields[str(self.key)].name
-        groups = [group for group in self.owner.one_of.values() if name in group]
-        members = {member for group in groups for member in group if member != name}
-        return [key for key, field in fields.items() if field.name in members and key in self.holder]
 
     def open(self) -> Any:
         """What the slot holds, to go on into. A missing section is created, an entry of a list never."""
@@ -235,18 +202,26 @@ def _find_slots(root: type[Section], data: Any, steps: tuple[_Step, ...]) -> lis
 def _key_slots(slot: _Slot, key: str, before: Sequence[_Step], rest: Sequence[_Step]) -> list[_Slot]:
     if not isinstance(slot.shape, SectionShape | MapShape | AnyShape):
         raise _EditError(f"goes wrong at '{key}': '{_show(before)}' is {slot.shape.words}")
-    owner = slot.shape.section if isinstance(slot.shape, SectionShape) else None
-    known = fields_of(owner) if owner is not None else {key: None}
-    if key not in known:
-        near = nearest_name(key, known)
-        if near is not None:
-            raise _EditError(f"unknown path; did you mean '{_show([*before, near, *rest])}'?")
-        where = f" in '{_show(before)}'" if before else ""
-        raise _EditError(f"unknown path: there is no '{key}'{where}; {hint(key, known)}")
     shape = child_shape(slot.shape, key) or AnyShape()
-    found = _Slot(slot.open(), key, shape, (*slot.path, key), owner, slot.is_one_of_many)
-    does_not_apply = found.is_one_of_many and key not in found.holder and found.rivals()
-    return [] if does_not_apply else [found]
+    is_string = isinstance(shape, ScalarShape) and shape.type is str
+    rivals: tuple[str, ...] = ()
+    if isinstance(slot.shape, SectionShape):
+        section, fields = slot.shape.section, fields_of(slot.shape.section)
+        if key not in fields:
+            near = nearest_name(key, fields)
+            if near is not None:
+                raise _EditError(f"unknown path; did you mean '{_show([*before, near, *rest])}'?")
+            where = f" in '{_show(before)}'" if before else ""
+            raise _EditError(f"unknown path: there is no '{key}'{where}; {hint(key, fields)}")
+        name = fields[key].name
+        others = {each for group in section.one_of.values() if name in group for each in group} - {name}
+        rivals = tuple(other for other, field in fields.items() if field.name in others)
+        # Where a field may be absent, null takes it out.
+        is_string = is_string and fields[key].default is not None
+    holder = slot.open()
+    if slot.is_one_of_many and key not in holder and not holder.keys().isdisjoint(rivals):
+        return []
+    return [_Slot(holder, key, shape, (*slot.path, key), rivals, is_string, slot.is_one_of_many)]
 
 
 def _entry_slots(slot: _Slot, step: int | slice | _Condition, before: Sequence[_Step]) -> list[_Slot]:
@@ -264,8 +239,9 @@ def _entry_slots(slot: _Slot, step: int | slice | _Condition, before: Sequence[_
             raise _EditError(f"matches nothing: '{where}' has {len(entries)} entries")
     else:
         found = _matching(entries, step, item, where)
-    is_one_of_many = slot.is_one_of_many or not isinstance(step, int)
-    return [_Slot(entries, index, item, (*slot.path, index), None, is_one_of_many) for index in found]
+    is_string = isinstance(item, ScalarShape) and item.type is str
+    is_many = slot.is_one_of_many or not isinstance(step, int)
+    return [_Slot(entries, index, item, (*slot.path, index), (), is_string, is_many) for index in found]
 
 
 # --- Conditions ----------------------------------------------------------------------------------------------
@@ -273,56 +249,46 @@ def _entry_slots(slot: _Slot, step: int | slice | _Condition, before: Sequence[_
 
 def _matching(entries: list[Any], condition: _Condition, item: Shape, where: str) -> list[int]:
     """The indices of the entries for which a condition holds; entries without the field never match."""
-    shape = _shape_of_condition(item, condition.steps)
+    shape, defaults = _value_of_condition(item, condition.keys)
     wanted = _comparable(_value_for(condition.value, shape), shape)
     needs_numbers = condition.operator not in ("=", "!=")
     if needs_numbers and not _is_number(wanted):
         raise _EditError(f"compares '{condition.text}', but {condition.operator} needs a number")
-    values = [_comparable(_value_at(entry, item, condition.steps), shape) for entry in entries]
-    found = [
-        index
-        for index, value in enumerate(values)
-        if value is not None
-        and (_is_number(value) or not needs_numbers)
-        and _COMPARE[condition.operator](value, wanted)
-    ]
+    found, values = [], set()
+    for index, entry in enumerate(entries):
+        value = entry
+        for key, default in zip(condition.keys, defaults, strict=True):
+            value = value.get(key, default) if isinstance(value, dict) else None
+        value = _comparable(value, shape)
+        if value is not None:
+            values.add(str(value))
+            if (_is_number(value) or not needs_numbers) and _COMPARE[condition.operator](value, wanted):
+                found.append(index)
     if not found:
-        near = nearest_name(condition.value, sorted({str(value) for value in values if value is not None}))
-        guess = f"; did you mean '[{_show(condition.steps)}{condition.operator}{near}]'?" if near else ""
+        near = nearest_name(condition.value, sorted(values))
+        guess = f"; did you mean '[{'.'.join(condition.keys)}{condition.operator}{near}]'?" if near else ""
         none = f"matches none of the {len(entries)} entries"
         raise _EditError(f"'[{condition.text}]' {none} of '{where}'{guess}")
     return found
 
 
-def _shape_of_condition(shape: Shape, steps: tuple[_Step, ...]) -> Shape:
-    for number, step in enumerate(steps):
-        if isinstance(shape, SectionShape) and isinstance(step, str) and step not in fields_of(shape.section):
-            guess = hint(step, fields_of(shape.section))
-            raise _EditError(f"has a condition on '{_show(steps[: number + 1])}': unknown key; {guess}")
-        fits = int if isinstance(shape, ListShape) else str
-        inner = child_shape(shape, step) if isinstance(step, fits) else None
+def _value_of_condition(shape: Shape, keys: list[str]) -> tuple[Shape, list[Any]]:
+    """What the keys lead to, and the value that is in effect at each key where a section does not write it."""
+    defaults = []
+    for number, key in enumerate(keys, start=1):
+        fields = fields_of(shape.section) if isinstance(shape, SectionShape) else {}
+        if isinstance(shape, SectionShape) and key not in fields:
+            path = ".".join(keys[:number])
+            raise _EditError(f"has a condition on '{path}': unknown key; {hint(key, fields)}")
+        inner = None if isinstance(shape, ListShape) else child_shape(shape, key)
         if inner is None:
-            raise _EditError(f"has a condition on '{_show(steps)}', which is not one value")
+            raise _EditError(f"has a condition on '{'.'.join(keys)}', which is not one value")
+        has_default = key in fields and not isinstance(inner, SectionShape)
+        defaults.append(fields[key].default if has_default else None)
         shape = inner
     if not isinstance(shape, ScalarShape | SizeShape | UnionShape | EnumShape):
-        raise _EditError(f"has a condition on '{_show(steps)}', which is {shape.words}")
-    return shape
-
-
-def _value_at(value: Any, shape: Shape | None, steps: tuple[_Step, ...]) -> Any:
-    """The value in effect: the written one, or the default of a field whose section is there; None: there is none."""
-    for step in steps:
-        if isinstance(step, int) and isinstance(value, list) and -len(value) <= step < len(value):
-            value = value[step]
-        elif isinstance(step, str) and isinstance(value, dict):
-            default = None
-            if isinstance(shape, SectionShape) and not isinstance(child_shape(shape, step), SectionShape):
-                default = fields_of(shape.section)[step].default
-            value = value.get(step, default)
-        else:
-            return None
-        shape = child_shape(shape, step)
-    return value
+        raise _EditError(f"has a condition on '{'.'.join(keys)}', which is {shape.words}")
+    return shape, defaults
 
 
 def _comparable(value: Any, shape: Shape) -> Any:
@@ -370,12 +336,12 @@ def _structure(text: str, shape: Shape) -> Any:
     if parsed.readable and not parsed.problems:
         return parsed.data
     if isinstance(shape, SectionShape) and text.startswith("{") and text.endswith("}"):
-        from penstock.config.syntax.text_syntax import read_text  # for the few who write it
+        from penstock.config.text_syntax import read_text  # for the few who write it
 
         parsed = read_text(text[1:-1], shape.section)
         if parsed.readable and not parsed.problems:
             return parsed.data
-    parsed = read_yaml_value(text, shape, typed=True)
+    parsed = read_yaml(text, shape, typed=True)
     if not parsed.readable or parsed.problems:
         raise _EditError(f"is set to '{text}', which can be read neither as JSON nor as {{...}}")
     return parsed.data

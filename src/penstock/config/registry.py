@@ -9,6 +9,7 @@ declares in the group of the kind (`GROUPS`). The object there is called with th
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Annotated, Any, Generic, TypeVar, cast
@@ -31,34 +32,31 @@ T = TypeVar("T")
 P = TypeVar("P")
 
 
+@dataclass(eq=False)
 class Registry(Generic[T]):
-    """The components of one kind ("reader", "model"), by name."""
+    """The components of one kind ("reader", "model"), by name; `paths` are those that are not imported yet."""
 
-    def __init__(self, kind: str, paths: Mapping[str, str] | None = None) -> None:
-        self.kind = kind
-        self._paths = dict(paths or {})
-        self._parts: dict[str, T] = {}
+    kind: str
+    paths: Mapping[str, str] = field(default_factory=dict)
+    parts: dict[str, T] = field(default_factory=dict)
 
     def register(self, name: str) -> Callable[[P], P]:
         def remember(part: P) -> P:
-            self._parts[name] = cast(T, part)
+            self.parts[name] = cast(T, part)
             return part
 
         return remember
 
-    def get(self, name: str) -> T:
-        if name not in self._parts:
-            self._parts[name] = self._resolve(name)
-        return self._parts[name]
-
     def __contains__(self, name: object) -> bool:
-        return name in self._parts or name in self._paths
+        return name in self.parts or name in self.paths
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted({*self._parts, *self._paths}))
+        return iter(sorted({*self.parts, *self.paths}))
 
-    def _resolve(self, name: str) -> T:
-        path = self._paths.get(name, name)
+    def get(self, name: str) -> T:
+        if name in self.parts:
+            return self.parts[name]
+        path = self.paths.get(name, name)
         module_name, separator, attribute = path.partition(":")
         if not separator:
             raise ConfigError(f"unknown {self.kind} '{name}'; {hint(name, self)}")
@@ -69,11 +67,12 @@ class Registry(Generic[T]):
                 raise
             raise ConfigError(f"{self.kind} '{path}': there is no module '{error.name}'") from error
         try:
-            return cast(T, getattr(module, attribute))
+            part = self.parts[name] = cast(T, getattr(module, attribute))
         except AttributeError as error:
             near = nearest_name(attribute, dir(module))
             guess = "" if near is None else f"; did you mean '{near}'?"
             raise ConfigError(f"{self.kind} '{path}': '{module_name}' has no '{attribute}'{guess}") from error
+        return part
 
 
 class CustomPart(Section):

@@ -8,10 +8,10 @@ A marker stands in `Annotated` and takes effect only when a run file really writ
     fg_encoded: Annotated[bool, Legacy("fg_mode")] = True
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     AfterValidator,
@@ -21,7 +21,6 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     ValidationError,
-    create_model,
     model_validator,
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
@@ -54,6 +53,30 @@ class Section(BaseModel):
     required_one_of: ClassVar[tuple[str, ...]] = ()
     """The groups of `one_of` of which exactly one must be set."""
 
+    def __init_subclass__(
+        cls,
+        group: str | None = None,
+        kinds: Mapping[str, type["Section"]] = MappingProxyType({}),
+        markers: Mapping[str, "Marker"] = MappingProxyType({}),
+        outside: Collection[str] = (),
+        **config: Any,
+    ) -> None:
+        """`group` makes a section hold exactly one of several others: a field for each name of `kinds`.
+
+        Without `kinds` the choice is between the fields that the section itself declares. Names `outside` the group
+        are fields that are refused, and are not offered where a choice is missing.
+        """
+        super().__init_subclass__(**config)
+        if group is None:
+            return
+        members = [name for name in kinds or cls.__annotations__ if name not in outside]
+        cls.one_of = {group: tuple(members), **cls.one_of}
+        cls.required_one_of = (group, *cls.required_one_of)
+        for name, kind in kinds.items():
+            optional: Any = kind | None
+            cls.__annotations__[name] = Annotated[optional, markers[name]] if name in markers else optional
+            setattr(cls, name, None)
+
     def chosen(self, group: str) -> tuple[str, Any] | None:
         for name in self.one_of[group]:
             if name in self.model_fields_set and (value := getattr(self, name)) is not None:
@@ -71,8 +94,22 @@ class Section(BaseModel):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Marks the scalars of the section as strict; sections below have done so themselves.
+
+        Enums stay lax: a run file holds their names.
+        """
         schema = handler(source)
-        _make_scalars_strict(schema, cls)
+        parts: list[Any] = [schema]
+        while parts:
+            part = parts.pop()
+            if isinstance(part, list | tuple):
+                parts += part
+            elif isinstance(part, dict):
+                kind = part.get("type")
+                if kind in _STRICT_SCALARS:
+                    part["strict"] = True
+                if kind != "enum" and (kind != "model" or part["cls"] is cls):
+                    parts += [part[name] for name in part if name not in ("metadata", "serialization")]
         return schema
 
 
@@ -106,24 +143,6 @@ def raise_problems(section: BaseModel, problems: Iterable[Problem]) -> None:
         raise ValidationError.from_exception_data(type(section).__name__, details)
 
 
-def _make_scalars_strict(schema: Any, owner: type[Section]) -> None:
-    """Marks the scalars of a section as strict; sections below have done so themselves.
-
-    Enums stay lax: a run file holds their names.
-    """
-    if isinstance(schema, list | tuple):
-        for item in schema:
-            _make_scalars_strict(item, owner)
-    elif isinstance(schema, dict):
-        kind = schema.get("type")
-        if kind in _STRICT_SCALARS:
-            schema["strict"] = True
-        if kind != "enum" and (kind != "model" or schema["cls"] is owner):
-            for name, value in schema.items():
-                if name not in ("metadata", "serialization"):
-                    _make_scalars_strict(value, owner)
-
-
 # --- What a field can declare beyond its type ----------------------------------------------------------------
 
 
@@ -149,9 +168,6 @@ class Later:
     values: tuple[str, ...] = ()
     note = property(lambda self: f"Not available yet: {self.what}.")
 
-    def is_asked_for(self, value: object, default: object) -> bool:
-        return value in self.values if self.values else value != default
-
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -170,41 +186,6 @@ class Legacy:
 
 
 Marker = Ignored | Later | Refused | Legacy
-
-AnySection = TypeVar("AnySection", bound=Section)
-
-
-def one_of(
-    group: str,
-    kinds: Mapping[str, type[Section]] = MappingProxyType({}),
-    markers: Mapping[str, Marker] = MappingProxyType({}),
-    outside: Collection[str] = (),
-) -> Callable[[type[AnySection]], type[AnySection]]:
-    """Decorates a section that holds one of several others: a field for each name, exactly one of which is written.
-
-    Without `kinds` the choice is between the fields that the section itself declares. Names `outside` the group are
-    fields that are refused, and are not offered where a choice is missing.
-    """
-
-    def add(section: type[AnySection]) -> type[AnySection]:
-        if not kinds:
-            section.one_of, section.required_one_of = {group: tuple(section.__annotations__)}, (group,)
-            return section
-        fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
-        fields |= {name: (Annotated[kinds[name] | None, marker], None) for name, marker in markers.items()}
-        made: type[AnySection] = create_model(
-            section.__name__,
-            __base__=section,
-            __module__=section.__module__,
-            __doc__=section.__doc__,
-            **fields,
-        )
-        made.one_of = {group: tuple(name for name in kinds if name not in outside), **section.one_of}
-        made.required_one_of = (group, *section.required_one_of)
-        return made
-
-    return add
-
 
 # --- Types of values that many sections share ----------------------------------------------------------------
 

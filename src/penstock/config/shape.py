@@ -72,23 +72,26 @@ Shape = ScalarShape | EnumShape | SizeShape | UnionShape | AnyShape | ListShape 
 
 @dataclass(frozen=True, slots=True)
 class FieldShape:
-    """One field of a section: its Python name, its key in the file, and what it holds."""
+    """One field of a section: its Python name, its key in the file, what it holds, and its default, if it has one."""
 
     name: str
     key: str
     shape: Shape
     markers: tuple[Marker, ...]
     info: FieldInfo
-
-    @property
-    def default(self) -> Any:
-        return None if self.info.is_required() else self.info.get_default(call_default_factory=True)
+    default: Any
 
 
 @cache
 def fields_of(section: type[Section]) -> Mapping[str, FieldShape]:
-    fields = (_field(name, info) for name, info in section.model_fields.items())
-    return {field.key: field for field in fields}
+    fields = {}
+    for name, info in section.model_fields.items():
+        key = info.alias or name
+        annotation = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
+        markers = tuple(note for note in info.metadata if isinstance(note, Marker))
+        default = None if info.is_required() else info.get_default(call_default_factory=True)
+        fields[key] = FieldShape(name, key, _shape(annotation), markers, info, default)
+    return fields
 
 
 def child_shape(shape: Shape | None, part: str | int) -> Shape | None:
@@ -104,12 +107,6 @@ def child_shape(shape: Shape | None, part: str | int) -> Shape | None:
 def is_free_element(shape: Shape) -> bool:
     """Whether an element of a list or map has no type in protobuf: it is written as google.protobuf.Value."""
     return isinstance(shape, AnyShape | ListShape | MapShape)
-
-
-def _field(name: str, info: FieldInfo) -> FieldShape:
-    annotation = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
-    markers = tuple(note for note in info.metadata if isinstance(note, Marker))
-    return FieldShape(name, info.alias or name, _shape(annotation), markers, info)
 
 
 def _shape(annotation: Any) -> Shape:

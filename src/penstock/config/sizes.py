@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
 
@@ -26,11 +26,16 @@ _BINARY = (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
 _PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
-def parse_size(text: str) -> int:
-    match = _PATTERN.fullmatch(text)
+def parse_size(size: int | str) -> int:
+    """The bytes of a size as people write it; what is no string is a number of bytes, or for pydantic to refuse."""
+    if not isinstance(size, str):
+        if type(size) is int and size < 0:
+            raise ValueError(f"is {size}; a size cannot be negative")
+        return size
+    match = _PATTERN.fullmatch(size)
     unit = _UNITS.get((match[2] or "B").upper()) if match else None
     if match is None or unit is None:
-        raise ValueError(f"is '{text}'; expected a size such as 4GiB, 64MiB, 10MB or a number of bytes")
+        raise ValueError(f"is '{size}'; expected a size such as 4GiB, 64MiB, 10MB or a number of bytes")
     if "." not in match[1]:
         return int(match[1]) * unit
     return round(float(match[1]) * unit)
@@ -56,16 +61,9 @@ class SizeInBytes:
     """Marks a field whose integer is a number of bytes, so that it is read and written as a size."""
 
 
-def _read_size(value: Any) -> Any:
-    size = parse_size(value) if isinstance(value, str) else value
-    if isinstance(size, int) and not isinstance(size, bool) and size < 0:
-        raise ValueError(f"is {value}; a size cannot be negative")
-    return size
-
-
 ByteSize = Annotated[
     int,
-    BeforeValidator(_read_size),
+    BeforeValidator(parse_size),
     SizeInBytes(),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]}),
 ]

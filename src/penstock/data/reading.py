@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from penstock.config.check import value_problems
 from penstock.config.errors import ConfigError, DataError
+from penstock.config.load import value_problems
 from penstock.data.arguments import flag_argument, mapping_argument, names_argument, own_words
 from penstock.data.chain import Chain
 from penstock.data.dataset import Dataset

@@ -91,24 +91,23 @@ class BatchingSection(Section):
     """Sequence feature by whose length rows are brought together inside the shuffle buffer."""
 
     @model_validator(mode="after")
-    def _cost_is_whole(self) -> Self:
+    def _settings_go_together(self) -> Self:
         if self.sample_cost_field and self.sample_cost:
             raise ValueError("only one of sample_cost_field, sample_cost may be set; both are")
-        has_cost = bool(self.sample_cost_field or self.sample_cost)
-        if self.batch_cost_size and not has_cost:
-            message = "needs sample_cost_field, the column with the cost of a row"
-            raise_problems(self, [Problem(("batch_cost_size",), message)])
+        waiting: list[str] = []
         if not self.batch_cost_size:
-            written = [key for key in _COST_KEYS if getattr(self, key) not in (None, Oversize.alone)]
+            waiting = [key for key in _COST_KEYS if getattr(self, key) not in (None, Oversize.alone)]
             message = "needs batch_cost_size, the most that a batch may cost"
-            raise_problems(self, [Problem((key,), message) for key in written])
-        return self
-
-    @model_validator(mode="after")
-    def _bucketing_has_a_window(self) -> Self:
-        if self.bucket_by and not self.shuffle:
+        elif not self.sample_cost_field and not self.sample_cost:
+            waiting, message = (
+                ["batch_cost_size"],
+                "needs sample_cost_field, the column with the cost of a row",
+            )
+        if not waiting and self.bucket_by and not self.shuffle:
             message = "needs shuffle: true, since rows are brought together inside the shuffle buffer"
-            raise_problems(self, [Problem(("bucket_by",), message)])
+            waiting = ["bucket_by"]
+        if waiting:
+            raise_problems(self, [Problem((key,), message) for key in waiting])
         return self
 
     def resolved_eval_batch_size(self) -> int:

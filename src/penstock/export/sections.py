@@ -34,3 +34,8 @@ class ExportConfig(Section):
 
     cuda_matmul_allow_tf32: Annotated[bool, _TF32] = False
     """TF32 in matrix products, on a GPU."""
+
+    @property
+    def asks_for_best(self) -> bool:
+        """Whether the run file says that, or by which metric, a checkpoint is the best."""
+        return self.exporter_type == "best" or "best_exporter_metric" in self.model_fields_set

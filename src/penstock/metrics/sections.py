@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 
 from penstock.config.registry import NamedPart
-from penstock.config.section import Probability, Refused, Section, one_of, words
+from penstock.config.section import Probability, Refused, Section, words
 
 PROBABILITY = ("probs1", "probs")
 """The probability of a positive: with two classes that of the second, with one the only one."""
@@ -37,16 +37,10 @@ class MetricSection(Section):
     best: ClassVar[Best | None] = None
     """None: nobody knows, as of a custom metric."""
 
-    def readable(self) -> tuple[str, ...]:
-        return self.predictions
-
-    def class_path(self, training: bool) -> str:
-        """The class that counts in evaluation, or in windows of training."""
-        return self.path
-
-    def arguments(self) -> dict[str, Any]:
+    def component(self, training: bool) -> tuple[str, dict[str, Any]]:
+        """The class that counts in evaluation, or in windows of training, and its keyword arguments."""
         fields = type(self).model_fields
-        return {name: getattr(self, name) for name in fields if name != "grouping_key"}
+        return self.path, {name: getattr(self, name) for name in fields if name != "grouping_key"}
 
     def class_problems(self, num_class: int) -> Iterator[tuple[tuple[str, ...], str]]:
         """What makes no sense for a task of so many classes: keys below the section, and what is wrong."""
@@ -66,13 +60,11 @@ class AUC(MetricSection):
     exact: bool = False
     """Sort every prediction instead, on disk where memory is short; for evaluation."""
 
-    def class_path(self, training: bool) -> str:
-        if training:
-            return "penstock.metrics.auc:DecayAUC"
-        return "penstock.metrics.exact_auc:ExactAUC" if self.exact else self.path
-
-    def arguments(self) -> dict[str, Any]:
-        return {} if self.exact else {"thresholds": self.thresholds}
+    def component(self, training: bool) -> tuple[str, dict[str, Any]]:
+        if self.exact and not training:
+            return "penstock.metrics.exact_auc:ExactAUC", {}
+        path = "penstock.metrics.auc:DecayAUC" if training else self.path
+        return path, {"thresholds": self.thresholds}
 
     @model_validator(mode="after")
     def _exact_needs_no_thresholds(self) -> Self:
@@ -269,11 +261,8 @@ class CustomMetric(MetricSection, NamedPart):
     reads: str = "probs"
     """The prediction that it is given: probs, probs1, logits, y or similarities."""
 
-    def readable(self) -> tuple[str, ...]:
-        return (self.reads,)
-
-    def arguments(self) -> dict[str, Any]:
-        return {"section": self}
+    def component(self, training: bool) -> tuple[str, dict[str, Any]]:
+        return self.path, {"section": self}
 
 
 METRICS: Mapping[str, type[MetricSection]] = {
@@ -315,8 +304,7 @@ _REFUSED = Refused(
 )
 
 
-@one_of("metric", METRICS)
-class MetricConfig(Section):
+class MetricConfig(Section, group="metric", kinds=METRICS):
     """One metric of evaluation."""
 
 
@@ -328,8 +316,13 @@ def _fading(rate: float) -> float:
     return rate
 
 
-@one_of("metric", METRICS, dict.fromkeys(_OVER_GROUPS, _REFUSED), outside=_OVER_GROUPS)
-class TrainMetricConfig(Section):
+class TrainMetricConfig(
+    Section,
+    group="metric",
+    kinds=METRICS,
+    markers=dict.fromkeys(_OVER_GROUPS, _REFUSED),
+    outside=_OVER_GROUPS,
+):
     """One metric that is followed during training, over windows of steps that fade."""
 
     decay_rate: Annotated[float, Field(ge=0), AfterValidator(_fading)] = 0.9

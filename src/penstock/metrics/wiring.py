@@ -82,7 +82,8 @@ def build_metrics(
     for index, config in enumerate(configs):
         key, section = cast(tuple[str, MetricSection], config.chosen("metric"))
         name, where = result_name(key, section), f"{path}[{index}].{key}"
-        candidates = [prediction + suffix for prediction in section.readable()]
+        readable = (section.reads,) if isinstance(section, CustomMetric) else section.predictions
+        candidates = [prediction + suffix for prediction in readable]
         prediction = next((each for each in candidates if each in predictions_available), None)
         if prediction is None:
             needed, given = " or ".join(candidates), ", ".join(sorted(predictions_available))
@@ -94,8 +95,8 @@ def build_metrics(
             problems.append(Problem(where, f"'{name}' is there twice; results are named by metric"))
             continue
         try:
-            kind = section.class_path(isinstance(config, TrainMetricConfig))
-            metric: Metric = _CLASSES.get(kind)(**section.arguments())
+            kind, arguments = section.component(isinstance(config, TrainMetricConfig))
+            metric: Metric = _CLASSES.get(kind)(**arguments)
         except ConfigError as error:
             problems.append(Problem(where, str(error)))
             continue

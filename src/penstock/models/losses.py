@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from penstock.config.errors import DataError
 from penstock.config.registry import error_text, make_part, require_call
-from penstock.models.sections.losses import (
+from penstock.models.sections.towers import (
     BinaryCrossEntropy,
     BinaryFocalLoss,
     CustomLoss,

@@ -10,8 +10,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.config.registry import result_name
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
-from penstock.models.sections.losses import LossConfig
-from penstock.models.sections.towers import TaskTower
+from penstock.models.sections.towers import LossConfig, TaskTower
 from penstock.runtime.collectives import Collectives
 from penstock.tensors.batch import Batch
 

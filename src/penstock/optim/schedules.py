@@ -25,7 +25,7 @@ from penstock.optim.sections.schedules import (
     MetricMode,
     ReduceOnPlateauLR,
     ScheduleOptions,
-    minimum_problem,
+    rate_problems,
 )
 
 Formula = Callable[[float, int], float]
@@ -221,7 +221,7 @@ def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int
 
 def schedule_of(section: Section, lr: float) -> Schedule:
     """The schedule of its own section, on a base rate of `lr`."""
-    problem = minimum_problem(section, lr)
+    problem = dict(rate_problems(section, lr)).get("min_learning_rate")
     if problem is not None:
         raise ConfigError.at(f"{type(section).__name__}.min_learning_rate", problem)
     if isinstance(section, ReduceOnPlateauLR):

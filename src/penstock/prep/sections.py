@@ -1,6 +1,5 @@
 """preprocessing: from raw files to array stores."""
 
-from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
@@ -108,19 +107,22 @@ _NUMBER_TYPES = (
 )
 
 
-def _one_of(names: tuple[str, ...]) -> Callable[[str], str]:
-    def checked(name: str) -> str:
-        if name not in names:
-            raise ValueError(f"there is no type '{name}'; {hint(name, names)}")
-        return name
-
-    return checked
+def _number_type(name: str) -> str:
+    if name not in _NUMBER_TYPES:
+        raise ValueError(f"there is no type '{name}'; {hint(name, _NUMBER_TYPES)}")
+    return name
 
 
-NumberType = Annotated[str, AfterValidator(_one_of(_NUMBER_TYPES))]
+def _mask_type(name: str) -> str:
+    if name not in (*_NUMBER_TYPES, "bool"):
+        raise ValueError(f"there is no type '{name}'; {hint(name, (*_NUMBER_TYPES, 'bool'))}")
+    return name
+
+
+NumberType = Annotated[str, AfterValidator(_number_type)]
 """A type of numbers by its name, such as int16."""
 
-MaskType = Annotated[str, AfterValidator(_one_of((*_NUMBER_TYPES, "bool")))]
+MaskType = Annotated[str, AfterValidator(_mask_type)]
 GroupName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 """What can be a part of the names of arrays and files."""
 

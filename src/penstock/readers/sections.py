@@ -121,4 +121,6 @@ class ReadingSection(Section):
 
     def resolved_input_fields(self) -> list[Field]:
         """The declared columns, from both ways to write them."""
-        return [*self.input_fields, *parse_fields(self.input_fields_str or "")]
+        if not self.input_fields_str:
+            return self.input_fields
+        return [*self.input_fields, *parse_fields(self.input_fields_str)]

@@ -46,9 +46,8 @@ def used_features(run: RunConfig) -> list[Feature]:
 def build_parser(run: RunConfig, file_paths: list[str] | None = None, with_labels: bool = True) -> Parser:
     data, model = run.data_config, model_section(run)
     labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
-    sessions = columns_of(run, model.session_names()) if with_labels else {}
-    side = SideColumns(model.masks(), sessions)
-    binary = model.binary_labels(data.label_fields)
+    binary, masks, sessions = model.label_columns(data.label_fields)
+    side = SideColumns(masks, columns_of(run, sessions) if with_labels else {})
     return Parser(used_features(run), labels, weights, file_paths or [], binary, side)
 
 

@@ -18,8 +18,7 @@ from penstock.run.merge import (
     merged_lines,
     preprocessing_of,
 )
-from penstock.run.run_config import RunConfig
-from penstock.run.run_file import load_run
+from penstock.run.run_config import RunConfig, load_run
 from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.memory import MemoryReport, limit_of
 from penstock.runtime.sections import OnExceed

@@ -1,18 +1,18 @@
 """What a command needs from the run file beyond being valid."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from penstock.config.check import notices
 from penstock.config.errors import ConfigError, Problem
+from penstock.config.load import notices
 from penstock.config.nearest import hint
-from penstock.metrics.sections import Best, best_value
+from penstock.metrics.sections import Best, CustomMetric, best_value
 from penstock.models.sections import ModelConfig
-from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR, minimum_problem, warm_up_problem
+from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR
 from penstock.run.run_config import RunConfig
 from penstock.runtime.world import World
 from penstock.training.best import smaller_is_better
-from penstock.training.sections import TrainConfig
+from penstock.training.sections import EarlyStopping, TrainConfig
 
 logger = logging.getLogger(__name__)
 
@@ -22,42 +22,56 @@ NEEDS_TRAINING = "is required: how long to train, and with which optimizers"
 
 
 def require_for_training(run: RunConfig) -> None:
-    problems, train = _paths(run, "train_input_path", "model_dir"), run.train_config
-    keeps_averages = train is not None and train.dense_optimizer.ema is not None
+    problems, train = _missing(run, "train_input_path", "model_dir"), run.train_config
     if train is None:
         problems.append(Problem("train_config", NEEDS_TRAINING))
     else:
-        problems += [*_of_device(train), *train.unused_settings(), *_of_schedules(run, train)]
-    if run.eval_config.use_dense_ema and not keeps_averages:
+        of_training = list(train.problems("cpu"))
+        if of_training != list(train.problems("cuda")):
+            # Importing torch takes seconds: it is asked for the device only where the answer depends on it.
+            from penstock.distributed.groups import compute_device
+
+            of_training = list(train.problems(compute_device(World.from_environment()).type))
+        problems += of_training
+        for path, options in train.optimizers():
+            if options.reduce_on_plateau_learning_rate is not None:
+                problems += _of_plateau(run, train, path, options.reduce_on_plateau_learning_rate)
+    if run.eval_config.use_dense_ema and (train is None or train.dense_optimizer.ema is None):
         message = "is true, but no means are kept; add train_config.dense_optimizer.ema"
         problems.append(Problem("eval_config.use_dense_ema", message))
-    if run.model is not None:
+    if run.model is not None and run.model.task_towers:
         problems += run.model.unused_settings()
-    problems += [*_of_model(run), *_of_labels(run), *_of_best_metric(run)]
-    if train is not None:
-        problems += _of_early_stopping(run, train)
+    problems += _of_model(run)
+    if run.model is not None and run.export_config.model_fields_set:
+        problems += _of_best_metric(run, run.model)
+    if train is not None and train.early_stopping is not None:
+        problems += _of_early_stopping(run, train, train.early_stopping)
     require_available(run, problems)
     model, metric = model_section(run), run.export_config.best_exporter_metric
-    known = model.result_names()
-    if run.eval_input_path and model.task_towers and not _asks_for_best(run) and metric not in known:
+    if run.eval_input_path and model.task_towers and not run.export_config.asks_for_best:
         # Towers never give the metric that is taken where none is named.
-        default = f"export_config.best_exporter_metric is {metric} where it is not written"
-        logger.warning("no checkpoint will be the best: %s, and %s", default, _not_given(metric, known))
+        known = model.results()
+        if metric not in known:
+            default = f"export_config.best_exporter_metric is {metric} where it is not written"
+            logger.warning("no checkpoint will be the best: %s, and %s", default, _not_given(metric, known))
 
 
 def require_for_evaluation(run: RunConfig) -> None:
-    paths = _paths(run, "eval_input_path", "model_dir")
-    require_available(run, [*paths, *_of_model(run), *_of_labels(run), *_of_best_metric(run)])
+    problems = [*_missing(run, "eval_input_path", "model_dir"), *_of_model(run)]
+    if run.model is not None and run.export_config.model_fields_set:
+        problems += _of_best_metric(run, run.model)
+    require_available(run, problems)
 
 
 def require_for_prediction(run: RunConfig) -> None:
-    require_available(run, [*_paths(run, "model_dir"), *_of_model(run)])
+    require_available(run, [*_missing(run, "model_dir"), *_of_model(run, with_labels=False)])
 
 
-def require_available(run: RunConfig, problems: list[Problem] | None = None) -> None:
+def require_available(run: RunConfig, problems: Sequence[Problem] = ()) -> None:
     """Raise these problems; without any, refuse what this version checks but cannot do yet, all of it at once."""
-    _require_run(run)
-    problems = problems or list(notices(run).later)
+    problems = problems or _missing(run)
+    if not problems:
+        problems = [Problem(each.path, each.message) for each in notices(run) if each.kind == "later"]
     if problems:
         raise ConfigError(problems)
 
@@ -81,42 +95,25 @@ def scores_by_averages(run: RunConfig) -> bool:
     return run.train_config is not None and run.train_config.dense_optimizer.ema is not None
 
 
-def _require_run(run: object) -> None:
-    if not isinstance(run, RunConfig):
-        raise ConfigError(f"expected a run from penstock.load_run(path), not {type(run).__name__}")
-
-
-def _paths(run: RunConfig, *keys: str) -> list[Problem]:
-    _require_run(run)
+def _missing(run: RunConfig, *keys: str) -> list[Problem]:
+    """The keys that a command needs and the run file lacks; what is no run at all is refused at once."""
+    given: object = run
+    if not isinstance(given, RunConfig):
+        raise ConfigError(f"expected a run from penstock.load_run(path), not {type(given).__name__}")
     missing = [key for key in keys if not getattr(run, key)]
     return [Problem(key, f"is required by this command; set it, or give --{key}") for key in missing]
 
 
-def _of_device(train: TrainConfig) -> Iterator[Problem]:
-    """What this process cannot do with its device; torch is asked for it only where the answer depends on it."""
-    if train.sparse_optimizer is None:
-        return
-    device_type = "cpu"
-    if train.sparse_optimizer.needs_device():
-        from penstock.distributed.groups import compute_device
-
-        device_type = compute_device(World.from_environment()).type
-    yield from train.sparse_optimizer.problems(device_type)
-
-
-def _of_model(run: RunConfig) -> Iterator[Problem]:
+def _of_model(run: RunConfig, with_labels: bool = True) -> Iterator[Problem]:
     if not run.feature_configs:
         yield Problem("feature_configs", "is empty; a model needs features")
     if run.model is None:
         yield Problem("model_config", NEEDS_MODEL)
     elif not run.model.feature_groups:
         yield Problem("model_config.feature_groups", "is empty; a model needs a group of features")
-
-
-def _of_labels(run: RunConfig) -> Iterator[Problem]:
-    if not run.data_config.label_fields:
+    if with_labels and not run.data_config.label_fields:
         yield Problem("data_config.label_fields", "is empty; name the column with the label")
-    if run.model is None or run.model.task_towers:
+    if not with_labels or run.model is None or run.model.task_towers:
         return
     chosen = run.model.chosen("model")
     if chosen is not None and hasattr(chosen[1], "task_towers"):
@@ -125,34 +122,21 @@ def _of_labels(run: RunConfig) -> Iterator[Problem]:
         yield Problem("model_config.losses", "is empty; binary_cross_entropy fits a label of 0 or 1")
 
 
-def _of_schedules(run: RunConfig, train: TrainConfig) -> Iterator[Problem]:
-    """No schedule has a minimum above its base rate, a warm-up that falls, or a metric that it cannot watch."""
-    plateaus: list[Problem] = []
-    for path, options in train.optimizers():
-        schedule, optimizer = options.chosen("learning_rate"), options.chosen("optimizer")
-        if schedule is None:
-            continue
-        key, section = f"{path}.{schedule[0]}", schedule[1]
-        if optimizer is not None:
-            name, base = f"{optimizer[0]}.lr", optimizer[1].lr
-            if problem := minimum_problem(section, base, name):
-                yield Problem(f"{key}.min_learning_rate", problem)
-            if problem := warm_up_problem(section, base, name):
-                yield Problem(f"{key}.warmup_learning_rate", problem)
-        if isinstance(section, ReduceOnPlateauLR):
-            cure = f"; write mode: {'min' if section.mode is MetricMode.max else 'max'}"
-            plateaus += _of_watched(run, section.metric, f"{key}.metric", section.mode, f"{key}.mode", cure)
-            plateaus += _of_evaluations(run, train, key)
-    yield from plateaus
+def _of_plateau(
+    run: RunConfig, train: TrainConfig, path: str, section: ReduceOnPlateauLR
+) -> Iterator[Problem]:
+    key = f"{path}.reduce_on_plateau_learning_rate"
+    cure = f"; write mode: {'min' if section.mode is MetricMode.max else 'max'}"
+    yield from _of_watched(run, section.metric, f"{key}.metric", section.mode, f"{key}.mode", cure)
+    yield from _of_evaluations(run, train, key)
 
 
-def _of_early_stopping(run: RunConfig, train: TrainConfig) -> Iterator[Problem]:
-    section, path = train.early_stopping, "train_config.early_stopping"
-    if section is None:
-        return
-    metric, mode = section.metric, section.mode if "mode" in section.model_fields_set else None
+def _of_early_stopping(run: RunConfig, train: TrainConfig, section: EarlyStopping) -> Iterator[Problem]:
+    path, metric = "train_config.early_stopping", section.metric
+    mode = section.mode if "mode" in section.model_fields_set else None
     yield from _of_watched(run, metric, f"{path}.metric", mode, f"{path}.mode")
-    if section.min_delta >= 1 and not _is_custom(metric, run.model) and best_value(metric) is Best.max:
+    is_custom = run.model is not None and isinstance(run.model.results().get(metric), CustomMetric)
+    if section.min_delta >= 1 and not is_custom and best_value(metric) is Best.max:
         message = f"is {section.min_delta}, but {metric} is between 0 and 1 and never gets so much better"
         yield Problem(f"{path}.min_delta", message)
     yield from _of_evaluations(run, train, path)
@@ -167,20 +151,13 @@ def _of_evaluations(run: RunConfig, train: TrainConfig, path: str) -> Iterator[P
         yield Problem(path, message)
 
 
-def _of_best_metric(run: RunConfig) -> Iterator[Problem]:
-    if run.model is None:
-        return
-    export, known = run.export_config, run.model.result_names()
+def _of_best_metric(run: RunConfig, model: ModelConfig) -> Iterator[Problem]:
+    export = run.export_config
     written = "metric_larger_is_better" in export.model_fields_set
-    if _asks_for_best(run) or (written and export.best_exporter_metric in known):
+    if export.asks_for_best or (written and export.best_exporter_metric in model.results()):
         larger = export.metric_larger_is_better if written else None
         key, direction = "export_config.best_exporter_metric", "export_config.metric_larger_is_better"
         yield from _of_watched(run, export.best_exporter_metric, key, larger, direction)
-
-
-def _asks_for_best(run: RunConfig) -> bool:
-    export = run.export_config
-    return export.exporter_type == "best" or "best_exporter_metric" in export.model_fields_set
 
 
 def _of_watched(
@@ -192,8 +169,9 @@ def _of_watched(
     cure: str = "",
 ) -> Iterator[Problem]:
     """A metric that decides something is one that evaluation gives, and better in the written direction, if any is."""
-    known, losses = ([], []) if run.model is None else (run.model.result_names(), run.model.loss_names())
-    is_custom = _is_custom(metric, run.model)
+    known = {} if run.model is None else run.model.results()
+    losses = [] if run.model is None else run.model.loss_names()
+    is_custom = isinstance(known.get(metric), CustomMetric)
     best = None if is_custom else best_value(metric)
     if known and metric not in known:
         yield Problem(key, _not_given(metric, known))
@@ -207,11 +185,7 @@ def _of_watched(
             yield Problem(direction_key, f"is {shown}, but more {metric} is better{cure}")
 
 
-def _is_custom(metric: str, model: ModelConfig | None) -> bool:
-    return model is not None and metric in model.custom_metric_names()
-
-
-def _not_given(name: str, known: list[str]) -> str:
+def _not_given(name: str, known: Iterable[str]) -> str:
     """That evaluation has no number of this name, and which near ones it has: those of towers, where it is theirs."""
     of_towers = [each for each in known if each.startswith(f"{name}_")]
     near = f"of its towers it gives {', '.join(of_towers)}" if of_towers else hint(name, known)

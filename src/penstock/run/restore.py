@@ -9,10 +9,9 @@ import yaml
 from penstock.checkpoint import Checkpoint, CheckpointStore, Difference
 from penstock.checkpoint.manifest import MANIFEST_NAME
 from penstock.checkpoint.storage import describe
-from penstock.config.difference import changed_settings, flattened
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.nearest import hint
-from penstock.config.write import dump_yaml
+from penstock.config.write import changed_settings, dump_yaml, flattened
 from penstock.data.memory_plan import StageShares, share_model
 from penstock.distributed.state import load_averages, load_model_state, model_state
 from penstock.export.sections import ExportConfig
@@ -20,8 +19,7 @@ from penstock.run.build import ShardedModel, make_model, shard_model, used_featu
 from penstock.run.data import resumed_state
 from penstock.run.feature_meaning import other_meaning, require_same_meaning
 from penstock.run.requirements import scores_by_averages, train_section
-from penstock.run.run_config import RunConfig
-from penstock.run.run_file import load_run
+from penstock.run.run_config import RunConfig, load_run
 from penstock.run.session import Session
 from penstock.run.training import Training, model_bytes, step_bytes
 from penstock.runtime.budget import MemoryBudget

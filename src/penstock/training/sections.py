@@ -16,9 +16,9 @@ from pydantic import (
 from penstock.config.errors import Problem
 from penstock.config.nearest import hint
 from penstock.config.section import Ignored, Later, Probability, Refused, Section, words
-from penstock.features.sections.options import ParameterConstraints
+from penstock.features.sections.tables import ParameterConstraints
 from penstock.optim.sections import DenseOptimizer, DenseOptimizerOptions, SparseOptimizer
-from penstock.optim.sections.schedules import MetricMode
+from penstock.optim.sections.schedules import MetricMode, rate_problems
 
 SUMMARIES = ("loss", "learning_rate", "parameter", "global_gradient_norm", "gradient_norm", "gradient")
 """What TensorBoard files may hold."""
@@ -237,8 +237,21 @@ class TrainConfig(Section):
     ] = None
     """Of the old schema."""
 
-    def unused_settings(self) -> Iterator[Problem]:
-        """Settings that wait for another one."""
+    def optimizers(self) -> Iterator[tuple[str, SparseOptimizer | DenseOptimizerOptions]]:
+        """Every section that has an optimizer and its schedule, with where it stands."""
+        if self.sparse_optimizer is not None:
+            yield "train_config.sparse_optimizer", self.sparse_optimizer
+        yield "train_config.dense_optimizer", self.dense_optimizer
+        for index, part in enumerate(self.dense_optimizer.part_optimizers):
+            yield f"train_config.dense_optimizer.part_optimizers[{index}]", part
+
+    def problems(self, device_type: str) -> Iterator[Problem]:
+        """What this kind of device ('cpu', 'cuda') cannot do, settings that wait for another one, and rates that
+        contradict each other.
+        """
+        optimizers = list(self.optimizers())
+        if self.sparse_optimizer is not None:
+            yield from self.sparse_optimizer.problems(device_type)
         if self.grad_scaler is not None and self.mixed_precision != "FP16":
             message = "scales losses of FP16 alone; set mixed_precision: FP16, or leave it out"
             yield Problem("train_config.grad_scaler", message)
@@ -260,14 +273,11 @@ class TrainConfig(Section):
         if chosen and "max_gradient" in chosen[1].model_fields_set and not chosen[1].gradient_clipping:
             path = f"train_config.sparse_optimizer.{chosen[0]}.max_gradient"
             yield Problem(path, "bounds nothing without gradient_clipping: true")
-
-    def optimizers(self) -> Iterator[tuple[str, SparseOptimizer | DenseOptimizerOptions]]:
-        """Every section that has an optimizer and its schedule, with where it stands."""
-        if self.sparse_optimizer is not None:
-            yield "train_config.sparse_optimizer", self.sparse_optimizer
-        yield "train_config.dense_optimizer", self.dense_optimizer
-        for index, part in enumerate(self.dense_optimizer.part_optimizers):
-            yield f"train_config.dense_optimizer.part_optimizers[{index}]", part
+        for path, options in optimizers:
+            schedule, optimizer = options.chosen("learning_rate"), options.chosen("optimizer")
+            if schedule is not None and optimizer is not None:
+                for key, message in rate_problems(schedule[1], optimizer[1].lr, f"{optimizer[0]}.lr"):
+                    yield Problem(f"{path}.{schedule[0]}.{key}", message)
 
     def evaluates_on_the_way(self) -> bool:
         """Whether the turn of an evaluation may come; the run file does not say how many steps an epoch has."""

@@ -7,9 +7,11 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import NonNegativeInt, PositiveInt
 
-from penstock.config.errors import KeyPath
-from penstock.config.section import Later, Legacy, Probability, Section, one_of
+from penstock.config.errors import KeyPath, Problem, format_path
+from penstock.config.section import Later, Legacy, Probability, Section
+from penstock.features.sections.tables import ID_SIZES
 from penstock.features.sections.types import (
+    WIDTH_STEP,
     BoolMaskFeature,
     CombineFeature,
     ComboFeature,
@@ -22,6 +24,8 @@ from penstock.features.sections.types import (
     OverlapFeature,
     RawFeature,
     TokenizeFeature,
+    has_table,
+    table_rows,
 )
 
 
@@ -101,8 +105,7 @@ FEATURES: Mapping[str, FeatureRow] = {
 _SECTIONS = {name: row.section for name, row in FEATURES.items()}
 
 
-@one_of("feature", _SECTIONS)
-class SeqFeatureConfig(Section):
+class SeqFeatureConfig(Section, group="feature", kinds=_SECTIONS):
     """One feature of the steps of a sequence."""
 
 
@@ -132,8 +135,12 @@ _SEQUENCES: dict[str, type[Section]] = {
 _LATER = (*(name for name, row in FEATURES.items() if not row.path), *_SEQUENCES)
 
 
-@one_of("feature", {**_SECTIONS, **_SEQUENCES}, {name: Later(name) for name in _LATER})
-class FeatureConfig(Section):
+class FeatureConfig(
+    Section,
+    group="feature",
+    kinds={**_SECTIONS, **_SEQUENCES},
+    markers={name: Later(name) for name in _LATER},
+):
     """One feature."""
 
 
@@ -161,3 +168,39 @@ def named_features(configs: Sequence[FeatureConfig]) -> Iterator[NamedFeature]:
             if (inner := step.chosen("feature")) is not None:
                 name = f"{section.sequence_name}__{inner[1].feature_name}"
                 yield NamedFeature((*place, "features", position, inner[0]), name, inner[1])
+
+
+_SHARED_OPTIONS = ("embedding_dim", "pooling", "init_fn", "trainable", "data_type")
+"""What features that share a table must agree on, beside its rows."""
+
+
+def feature_problems(features: Sequence[NamedFeature]) -> Iterator[Problem]:
+    """Names are used once, tables have a width that their kernel can read, and who shares one means the same."""
+    first: dict[str, KeyPath] = {}
+    owners: dict[str, NamedFeature] = {}
+    for feature in features:
+        key, section = feature.place, feature.section
+        earlier = first.setdefault(feature.name, key)
+        if earlier != key:
+            message = f"'{feature.name}' is there already, in {format_path(earlier)}"
+            yield Problem((*key, "feature_name"), message)
+        if not has_table(section):
+            continue
+        width = section.embedding_dim
+        if width % WIDTH_STEP:
+            message = f"is {width}, not a multiple of {WIDTH_STEP}; use {width + -width % WIDTH_STEP}"
+            yield Problem((*key, "embedding_dim"), message)
+        if getattr(section, "weighted", False) and section.pooling == "mean":
+            yield Problem((*key, "pooling"), "a weighted feature cannot be pooled by mean; use sum")
+        table = section.embedding_name or f"{feature.name}_emb"
+        owner = owners.setdefault(table, feature)
+        shares = f"but '{owner.name}' shares the table '{table}' and has"
+        for option in _SHARED_OPTIONS:
+            mine, theirs = getattr(section, option), getattr(owner.section, option)
+            if mine != theirs:
+                own = "is absent" if mine is None else f"is {mine}"
+                yield Problem((*key, option), f"{own}, {shares} {'none' if theirs is None else theirs}")
+        rows, owner_rows = table_rows(section), table_rows(owner.section)
+        if rows is not None and owner_rows is not None and rows != owner_rows:
+            option = next((option for option in ID_SIZES if getattr(section, option, None)), "boundaries")
+            yield Problem((*key, option), f"makes {rows} rows, {shares} {owner_rows}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from penstock.config.section import Later, Section, words
-from penstock.features.sections.options import (
+from penstock.features.sections.tables import (
     ID_SIZES,
     BucketOptions,
     EmbeddingOptions,

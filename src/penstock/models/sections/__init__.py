@@ -6,13 +6,14 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import PositiveInt
 
-from penstock.config.errors import Problem
+from penstock.config.errors import KeyPath, Problem
+from penstock.config.nearest import hint
 from penstock.config.registry import result_name
-from penstock.config.section import Later, Marker, Refused, Section, one_of
-from penstock.metrics.sections import CustomMetric, MetricConfig, MetricSection, TrainMetricConfig
-from penstock.models.sections.groups import FeatureGroupConfig
+from penstock.config.section import Later, Marker, Refused, Section
+from penstock.features.sections import NamedFeature
+from penstock.metrics.sections import MetricConfig, MetricSection, TrainMetricConfig
+from penstock.models.sections.groups import FeatureGroupConfig, GroupedModel
 from penstock.models.sections.layers import VariationalDropout
-from penstock.models.sections.losses import LossConfig
 from penstock.models.sections.match import DAT, DSSM, DSSMV2, MIND, TDM, HSTUMatch, SidRqkmeans, SidRqvae
 from penstock.models.sections.multi_task import (
     DBMTL,
@@ -37,7 +38,7 @@ from penstock.models.sections.rank import (
     WuKong,
     xDeepFM,
 )
-from penstock.models.sections.towers import TowerOptions
+from penstock.models.sections.towers import LossConfig, TowerOptions
 
 
 class Kernel(StrEnum):
@@ -95,8 +96,9 @@ _MARKERS: dict[str, Marker] = {
 }
 
 
-@one_of("model", {name: row.section for name, row in MODELS.items()}, _MARKERS)
-class ModelConfig(Section):
+class ModelConfig(
+    Section, group="model", kinds={name: row.section for name, row in MODELS.items()}, markers=_MARKERS
+):
     """What is learned, on which features, and how well it does."""
 
     feature_groups: list[FeatureGroupConfig] = []
@@ -129,48 +131,70 @@ class ModelConfig(Section):
         chosen = self.chosen("model")
         return getattr(chosen[1], "task_towers", []) if chosen is not None else []
 
-    def binary_labels(self, label_fields: Sequence[str]) -> tuple[str, ...]:
-        """The labels that a loss needs within 0 and 1: of a model with one task the first, of towers their own."""
+    def label_columns(
+        self, label_fields: Sequence[str]
+    ) -> tuple[tuple[str, ...], dict[str, int], tuple[str, ...]]:
+        """Labels that a loss needs within 0 and 1, mask columns with their numbers of classes, and what tells
+        sessions apart, for losses that compare rows of one session.
+
+        A model with one task reads the first label, towers their own.
+        """
         towers = self.task_towers
-        tasks = [(tower.label_name, tower.losses) for tower in towers if hasattr(tower, "label_name")]
-        tasks += [(label, self.losses) for label in label_fields[:1]]
-        labels = [label for label, losses in tasks if any(loss.needs_binary_label for loss in losses)]
-        return tuple(dict.fromkeys(labels))
+        tasks = [(getattr(tower, "label_name", None), tower.losses) for tower in towers]
+        tasks.append((label_fields[0] if label_fields else None, self.losses))
+        binary: dict[str, None] = {}
+        sessions: dict[str, None] = {}
+        for label, losses in tasks:
+            for loss in losses:
+                is_binary = loss.binary_cross_entropy is not None or loss.binary_focal_loss is not None
+                if is_binary and label is not None:
+                    binary[label] = None
+                if loss.jrc_loss is not None:
+                    sessions[loss.jrc_loss.session_name] = None
+        masks = {tower.mask_name: tower.num_class for tower in towers if tower.mask_name is not None}
+        return tuple(binary), masks, tuple(sessions)
 
-    def masks(self) -> dict[str, int]:
-        """The mask columns of towers, with their numbers of classes."""
-        return {tower.mask_name: tower.num_class for tower in self.task_towers if tower.mask_name is not None}
-
-    def session_names(self) -> tuple[str, ...]:
-        """The features or columns that tell sessions apart, for losses that compare rows of one session."""
-        of_tasks = [self.losses, *(tower.losses for tower in self.task_towers)]
-        jrc_losses = [loss.jrc_loss for losses in of_tasks for loss in losses]
-        return tuple(dict.fromkeys(jrc.session_name for jrc in jrc_losses if jrc is not None))
-
-    def loss_names(self) -> list[str]:
-        """The losses among the results of an evaluation, with the tower's name behind them."""
-        return [name for name, section in self._results() if not isinstance(section, MetricSection)]
-
-    def custom_metric_names(self) -> list[str]:
-        return [name for name, section in self._results() if isinstance(section, CustomMetric)]
-
-    def result_names(self) -> list[str]:
-        """The names under which an evaluation gives its numbers: metrics and losses."""
-        return [name for name, _ in self._results()]
-
-    def _results(self) -> list[tuple[str, Section]]:
-        """The name of each result and its section, task by task."""
+    def results(self) -> dict[str, Section]:
+        """The numbers that an evaluation gives, metrics and losses, task by task: names, and their sections."""
         tasks: list[tuple[str, Any]] = [("", self)]
         tasks += [(f"_{tower.tower_name}", tower) for tower in self.task_towers]
-        return [
-            (f"{result_name(*chosen)}{suffix}", chosen[1])
+        return {
+            f"{result_name(*chosen)}{suffix}": chosen[1]
             for suffix, task in tasks
             for chosen in (
                 *(metric.chosen("metric") for metric in task.metrics),
                 *(loss.chosen("loss") for loss in task.losses),
             )
             if chosen is not None
-        ]
+        }
+
+    def loss_names(self) -> list[str]:
+        """The losses among the results of an evaluation, with the tower's name behind them."""
+        return [name for name, section in self.results().items() if not isinstance(section, MetricSection)]
+
+    def problems(
+        self, features: Mapping[str, NamedFeature], labels: Sequence[str], weights: Sequence[str]
+    ) -> Iterator[Problem]:
+        """What does not go together: groups and their features, tasks and their results, towers and their columns."""
+        path, groups = ("model_config", "feature_groups"), self.feature_groups
+        for index, group in enumerate(groups):
+            key = (*path, index, "feature_names")
+            if not group.feature_names and not group.sequence_groups:
+                yield Problem(key, "is empty")
+            yield from _unknown(key, group.feature_names, list(features), "feature")
+            yield from _repeated(key, "", group.feature_names)
+            for number, inner in enumerate(group.sequence_groups):
+                inner_key = (*path, index, "sequence_groups", number, "feature_names")
+                yield from _unknown(inner_key, inner.feature_names, list(features), "feature")
+        yield from _repeated(path, "group_name", [group.group_name for group in groups])
+        chosen = self.chosen("model")
+        if chosen is not None and isinstance(chosen[1], GroupedModel):
+            yield from chosen[1].group_problems(chosen[0], groups, features)
+        yield from _task_problems(("model_config",), self)
+        if chosen is not None and self.task_towers:
+            yield from _tower_problems(
+                ("model_config", chosen[0], "task_towers"), self.task_towers, labels, weights
+            )
 
     def unused_settings(self) -> Iterator[Problem]:
         """Weights of towers that wait for what they weigh."""
@@ -186,3 +210,59 @@ class ModelConfig(Section):
                 if getattr(tower, name) != 1 and not tower.task_space_indicator_label:
                     message = "needs task_space_indicator_label, which tells the rows of the space"
                     yield Problem(f"{path}.{name}", message)
+
+
+def _task_problems(path: KeyPath, task: ModelConfig | TowerOptions) -> Iterator[Problem]:
+    """Results have names of their own, and metrics a meaning with the task's num_class."""
+    names: dict[str, list[str | None]] = {
+        key: [result_name(*chosen) if (chosen := section.chosen(group)) else None for section in sections]
+        for key, group, sections in (("metrics", "metric", task.metrics), ("losses", "loss", task.losses))
+    }
+    if isinstance(task, ModelConfig):
+        yield from _repeated((*path, "metrics"), "", names["metrics"])
+        yield from _repeated((*path, "losses"), "", names["losses"])
+    for index, name in enumerate(names["metrics"]):
+        if name is not None and name in names["losses"]:
+            # A custom metric with the name of a loss would hide it among the results.
+            message = f"'{name}' is the name of a loss; choose another"
+            yield Problem((*path, "metrics", index, "custom_metric", "name"), message)
+    for key in ("metrics", "train_metrics"):
+        for index, metric in enumerate(getattr(task, key)):
+            name, section = metric.chosen("metric")
+            for inner, message in section.class_problems(task.num_class):
+                yield Problem((*path, key, index, name, *inner), message)
+
+
+def _tower_problems(
+    path: KeyPath, towers: Sequence[TowerOptions], labels: Sequence[str], weights: Sequence[str]
+) -> Iterator[Problem]:
+    """Towers name labels, weights and other towers; each must be there."""
+    names = [tower.tower_name for tower in towers]
+    yield from _repeated(path, "tower_name", names)
+    for index, tower in enumerate(towers):
+        yield from _task_problems((*path, index), tower)
+        for field, known, kind in (
+            ("label_name", labels, "label in data_config.label_fields"),
+            ("task_space_indicator_label", labels, "label in data_config.label_fields"),
+            ("sample_weight_name", weights, "column in data_config.sample_weight_fields"),
+            ("relation_tower_names", names, "tower"),
+            ("intervention_tower_names", names, "tower"),
+        ):
+            value: Any = getattr(tower, field, None)
+            if isinstance(value, list):
+                yield from _unknown((*path, index, field), value, known, kind)
+            elif value and value not in known:
+                message = f"there is no {kind} named '{value}'; {hint(value, known)}"
+                yield Problem((*path, index, field), message)
+
+
+def _unknown(path: KeyPath, names: Sequence[str], known: Sequence[str], kind: str) -> Iterator[Problem]:
+    for index, name in enumerate(names):
+        if name not in known:
+            yield Problem((*path, index), f"there is no {kind} named '{name}'; {hint(name, known)}")
+
+
+def _repeated(path: KeyPath, key: str, names: Sequence[str | None]) -> Iterator[Problem]:
+    for index, name in enumerate(names):
+        if name is not None and name in names[:index]:
+            yield Problem((*path, index, *filter(None, [key])), f"'{name}' is there already")

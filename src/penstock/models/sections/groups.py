@@ -1,12 +1,16 @@
 """Options of feature groups: which features enter a model, joined and encoded in which way."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from penstock.config.section import DropoutRatio, Later, Section, one_of
+from penstock.config.errors import Problem
+from penstock.config.nearest import hint
+from penstock.config.section import DropoutRatio, Later, Section
+from penstock.features.sections import NamedFeature
+from penstock.features.sections.types import WIDTH_STEP
 from penstock.models.sections.layers import AttentionMLP
 
 MaxLength = Annotated[NonNegativeInt, Field(description="Longest sequence that is looked at; 0: all of it.")]
@@ -65,8 +69,7 @@ class MultiWindowDINEncoder(_Encoder):
     """Steps in each window, from the newest back."""
 
 
-@one_of("seq_module")
-class SeqEncoderConfig(Section):
+class SeqEncoderConfig(Section, group="seq_module"):
     """One encoder."""
 
     din_encoder: DINEncoder | None = None
@@ -130,3 +133,25 @@ class GroupedModel(Section):
 
     optional_groups: ClassVar[Mapping[str, FeatureGroupType]] = {}
     """Groups that may be there, with their types."""
+
+    def group_problems(
+        self, name: str, groups: Sequence[FeatureGroupConfig], features: Mapping[str, NamedFeature]
+    ) -> Iterator[Problem]:
+        """The groups are those that the model reads; `name` is its key."""
+        path = ("model_config", "feature_groups")
+        known = {**self.required_groups, **self.optional_groups}
+        for index, group in enumerate(groups):
+            expected = known.get(group.group_name)
+            if expected is None:
+                message = f"{name} has no group '{group.group_name}'; {hint(group.group_name, known)}"
+                yield Problem((*path, index, "group_name"), message)
+            elif group.group_type is not expected:
+                message = f"is {group.group_type}; the group '{group.group_name}' of {name} is {expected}"
+                yield Problem((*path, index, "group_type"), message)
+        for required, group_type in self.required_groups.items():
+            if all(group.group_name != required for group in groups):
+                yield Problem(path, f"{name} needs a group '{required}' of type {group_type}")
+        width = getattr(self, "wide_embedding_dim", 0)
+        if width % WIDTH_STEP:
+            message = f"is {width}, not a multiple of {WIDTH_STEP}; use {width + -width % WIDTH_STEP}"
+            yield Problem(("model_config", name, "wide_embedding_dim"), message)

@@ -2,7 +2,7 @@
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from penstock.config.section import DropoutRatio, Section, one_of
+from penstock.config.section import DropoutRatio, Section
 from penstock.models.sections.layers import MLP
 
 
@@ -25,8 +25,7 @@ class GRSimpleActionEncoder(Section):
     """Spread of the initial action vectors."""
 
 
-@one_of("action_encoder")
-class GRActionEncoder(Section):
+class GRActionEncoder(Section, group="action_encoder"):
     """How actions become vectors."""
 
     simple_action_encoder: GRSimpleActionEncoder | None = None
@@ -51,8 +50,7 @@ class GRMLPContentEncoder(Section):
     """For the candidates."""
 
 
-@one_of("content_encoder")
-class GRContentEncoder(Section):
+class GRContentEncoder(Section, group="content_encoder"):
     """How items become vectors."""
 
     slice_content_encoder: GRSliceContentEncoder | None = None
@@ -82,8 +80,7 @@ class GRParameterizedContextualizedMLP(Section):
     """Share of the context's activations dropped in training."""
 
 
-@one_of("contextualized_mlp")
-class GRContextualizedMLP(Section):
+class GRContextualizedMLP(Section, group="contextualized_mlp"):
     """From encoder outputs to the model's width."""
 
     simple_mlp: GRSimpleContextualizedMLP | None = None
@@ -132,8 +129,7 @@ class GRContextualInterleavePreprocessor(Section):
     """From item vectors to the model's width."""
 
 
-@one_of("input_preprocessor")
-class GRInputPreprocessor(Section):
+class GRInputPreprocessor(Section, group="input_preprocessor"):
     """From features to the steps of one sequence."""
 
     contextual_preprocessor: GRContextualPreprocessor | None = None
@@ -164,8 +160,7 @@ class GRTimestampLayerNormPostprocessor(Section):
     """How many units each period is divided into."""
 
 
-@one_of("output_postprocessor")
-class GROutputPostprocessor(Section):
+class GROutputPostprocessor(Section, group="output_postprocessor"):
     """From the last layer to the output."""
 
     l2norm_postprocessor: GRL2NormPostprocessor | None = None

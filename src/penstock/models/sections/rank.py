@@ -1,12 +1,15 @@
 """Options of the models that rank with one task."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import PositiveInt
 
+from penstock.config.errors import Problem
 from penstock.config.section import Section
-from penstock.models.sections.groups import FeatureGroupType, GroupedModel
+from penstock.features.sections import NamedFeature
+from penstock.features.sections.types import has_table
+from penstock.models.sections.groups import FeatureGroupConfig, FeatureGroupType, GroupedModel
 from penstock.models.sections.layers import (
     CIN,
     MLP,
@@ -48,6 +51,36 @@ class DeepFM(WideAndDeep):
         "wide": FeatureGroupType.WIDE,
         "fm": FeatureGroupType.DEEP,
     }
+
+    def group_problems(
+        self, name: str, groups: Sequence[FeatureGroupConfig], features: Mapping[str, NamedFeature]
+    ) -> Iterator[Problem]:
+        """Vectors of one width are multiplied: those of the group `fm`, or else of the ids of `deep`."""
+        yield from super().group_problems(name, groups, features)
+        numbered = {group.group_name: (index, group) for index, group in enumerate(groups)}
+        if "fm" not in numbered and "deep" not in numbered:
+            return
+        index, group = numbered.get("fm") or numbered["deep"]
+        key = ("model_config", "feature_groups", index, "feature_names")
+        vectors: list[NamedFeature] = []
+        for position, feature_name in enumerate(group.feature_names):
+            feature = features.get(feature_name)
+            if feature is not None and has_table(feature.section):
+                vectors.append(feature)
+            elif feature is not None and group.group_name == "fm":
+                message = f"'{feature_name}' has no embedding; the group 'fm' takes vectors"
+                yield Problem((*key, position), message)
+        if not vectors and group.feature_names:
+            message = "deepfm needs a feature with an embedding here, or a group 'fm' of such features"
+            yield Problem(key, message)
+        for feature in vectors[1:]:
+            width, first_width = feature.section.embedding_dim, vectors[0].section.embedding_dim
+            if width != first_width:
+                yield Problem(
+                    (*feature.place, "embedding_dim"),
+                    f"is {width}, but '{vectors[0].name}' has {first_width}; "
+                    "the factorisation machine needs one for all of its features",
+                )
 
 
 class MultiTower(Section):

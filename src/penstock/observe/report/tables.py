@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.config.difference import differences
 from penstock.config.sizes import format_size
+from penstock.config.write import differences
 from penstock.observe.inspect_data import shown_part, shown_top, shown_value
 from penstock.observe.report.run_record import Record, RunRecord
 from penstock.observe.summary import counted

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, mod
 
 from penstock.config.errors import Problem
 from penstock.config.registry import CustomPart
-from penstock.config.section import Ignored, Refused, Section, one_of
+from penstock.config.section import Ignored, Refused, Section
 from penstock.optim.sections.schedules import (
     LearningRate,
     MomentDecay,
@@ -41,7 +41,10 @@ class DenseOptions(Section):
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of the class."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name != "fused"}
+        given = {name: getattr(self, name) for name in type(self).model_fields if name != "fused"}
+        if "beta1" in given:
+            given["betas"] = given.pop("beta1"), given.pop("beta2")
+        return given
 
 
 class SGDOptimizer(DenseOptions):
@@ -88,10 +91,6 @@ class AdamOptions(DenseOptions):
 
     fused: Fused = False
     """Of the old schema."""
-
-    def arguments(self) -> dict[str, Any]:
-        rest = super().arguments()
-        return {"betas": (rest.pop("beta1"), rest.pop("beta2")), **rest}
 
     @model_validator(mode="after")
     def _first_step_is_finite(self) -> Self:
@@ -147,8 +146,7 @@ DENSE_OPTIMIZERS: Mapping[str, type[Section]] = {
 """The optimizers of everything that is not an embedding table, by the name of their section."""
 
 
-@one_of("optimizer", DENSE_OPTIMIZERS)
-class DenseOptimizerOptions(ScheduleOptions):
+class DenseOptimizerOptions(ScheduleOptions, group="optimizer", kinds=DENSE_OPTIMIZERS):
     """One dense optimizer and its schedule."""
 
 
@@ -353,8 +351,9 @@ _REFUSED = {
 }
 
 
-@one_of("optimizer", SPARSE_OPTIMIZERS, _REFUSED, outside=_REFUSED)
-class SparseOptimizer(ScheduleOptions):
+class SparseOptimizer(
+    ScheduleOptions, group="optimizer", kinds=SPARSE_OPTIMIZERS, markers=_REFUSED, outside=_REFUSED
+):
     """How embedding tables learn."""
 
     def problems(self, device_type: str) -> Iterator[Problem]:
@@ -370,7 +369,3 @@ class SparseOptimizer(ScheduleOptions):
             return
         for key, message in chosen[1].device_problems(device_type):
             yield Problem(".".join(filter(None, (SPARSE_PATH, chosen[0], key))), message)
-
-    def needs_device(self) -> bool:
-        """Whether it depends on the kind of device if tables can be trained so."""
-        return list(self.problems("cpu")) != list(self.problems("cuda"))

@@ -1,6 +1,6 @@
 """Options of learning-rate schedules; n counts completed steps, or epochs with by_epoch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Self
 
@@ -146,27 +146,22 @@ class ReduceOnPlateauLR(Section):
     """The schedule does not go below."""
 
 
-def minimum_problem(schedule: Section, base: float, base_name: str = "lr") -> str | None:
-    """What is wrong with a minimum above the base rate, which would lift the rate instead of bounding it.
+def rate_problems(schedule: Section, base: float, base_name: str = "lr") -> Iterator[tuple[str, str]]:
+    """A minimum above the base rate, which would lift it, and a warm-up that falls or has no steps: key and message.
 
     A base of 0 stays 0, whatever the minimum. `base_name` is the key that holds the base rate.
     """
     minimum = getattr(schedule, "min_learning_rate", 0.0)
-    if not 0.0 < base < minimum:
-        return None
-    return f"is {minimum}, above {base_name} {base}, from which the schedule goes down; lower one or raise the other"
-
-
-def warm_up_problem(schedule: Section, base: float, base_name: str) -> str | None:
-    """What is wrong with a warm-up that falls or has no steps."""
-    if not isinstance(schedule, WarmupOptions) or not schedule.warmup_learning_rate:
-        return None
-    start = schedule.warmup_learning_rate
-    if not schedule.warmup_size:
-        return f"is {start}, but the warm-up has no steps; set warmup_size"
-    if 0.0 < base < start:
-        return f"is {start}, above {base_name} {base}, to which a warm-up rises; lower one or raise the other"
-    return None
+    cure = "lower one or raise the other"
+    if 0.0 < base < minimum:
+        problem = f"is {minimum}, above {base_name} {base}, from which the schedule goes down; {cure}"
+        yield "min_learning_rate", problem
+    start = schedule.warmup_learning_rate if isinstance(schedule, WarmupOptions) else 0.0
+    if start and isinstance(schedule, WarmupOptions) and not schedule.warmup_size:
+        yield "warmup_learning_rate", f"is {start}, but the warm-up has no steps; set warmup_size"
+    elif 0.0 < base < start:
+        problem = f"is {start}, above {base_name} {base}, to which a warm-up rises; {cure}"
+        yield "warmup_learning_rate", problem
 
 
 class CustomLR(CustomPart):

@@ -1,0 +1,132 @@
+"""What all commands share: options, and what they say when something is wrong.
+
+That is one line on stderr and an exit code; a traceback only with --debug.
+"""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from penstock.config.errors import ConfigError, PenstockError
+from penstock.runtime.interrupts import Stopped
+
+if TYPE_CHECKING:
+    from penstock.run.run_config import RunConfig
+
+logger = logging.getLogger(__name__)
+
+EXIT_WRONG = 1
+EXIT_CRASH = 70
+EXIT_STOPPED = 130
+
+# Whoever loads the run file says why it cannot be read, better than the command line would: readable=False.
+RunFile = Annotated[
+    Path, typer.Argument(metavar="RUN", readable=False, help="The run file: YAML, JSON or protobuf text.")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Change a key of the run file; may be repeated."),
+]
+EditJson = Annotated[
+    str | None,
+    typer.Option("--edit_config_json", metavar="JSON", help="Changes as one JSON object of path: value."),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Keys that have no effect here are errors.")]
+ModelDir = Annotated[str | None, typer.Option("--model_dir", help="Where everything of the run goes.")]
+TrainInput = Annotated[str | None, typer.Option("--train_input_path", help="Training files.")]
+EvalInput = Annotated[str | None, typer.Option("--eval_input_path", help="Evaluation files.")]
+Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 4GiB.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Plain lines instead of a live bar.")]
+CheckpointPath = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint_path",
+        metavar="PATH",
+        help="A checkpoint, 'latest' or 'best' (default: latest), or RUN, RUN/best of another run.",
+    ),
+]
+
+
+def load(
+    run_file: Path,
+    keys: Mapping[str, str | None],
+    sets: Sequence[str] | None = None,
+    edit_json: str | None = None,
+    strict: bool = False,
+) -> "RunConfig":
+    """The run file as the command line wants it: options that are keys first, then edits in the order given.
+
+    Keys that are old or have no effect are warned of. Imports are here, so that `--help` answers at once.
+    """
+    from penstock.config.load import load_section, notice_lines
+    from penstock.run.run_config import RunConfig, environment_edits
+
+    edits: list[str | tuple[str, Any]] = environment_edits() if "INPUT_TILE" in os.environ else []
+    edits += [(key, value) for key, value in keys.items() if value is not None]
+    edits += sets or ()
+    if edit_json is not None:
+        try:
+            found = json.loads(edit_json)
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"--edit_config_json: is not JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise ConfigError("--edit_config_json: expected one JSON object of path: value")
+        edits += found.items()
+    loaded = load_section(RunConfig, run_file, edits=edits, strict=strict)
+    if loaded.notices:
+        for line in notice_lines(loaded.notices):
+            logger.warning("%s", line)
+    return loaded.section
+
+
+class Debug:
+    """Whether tracebacks are shown; set once by the --debug option of the program."""
+
+    shown = False
+
+
+@contextmanager
+def one_line_errors(run_file: Path | None = None) -> Iterator[None]:
+    """Turns what goes wrong inside the block into one line and an exit code.
+
+    Problems of the run file that show only when it is used are reported with its name too.
+    """
+    try:
+        yield
+    except (typer.Exit, typer.Abort):
+        raise
+    except (KeyboardInterrupt, Stopped) as stopped:
+        fail(str(stopped) or "stopped", getattr(stopped, "exit_code", EXIT_STOPPED))
+    except BrokenPipeError:
+        # The reader of our output went away (for example `| head`): not an error of ours.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        raise typer.Exit(0) from None
+    except PenstockError as error:
+        if Debug.shown:
+            raise
+        problems = error.problems if isinstance(error, ConfigError) and not error.source else []
+        if run_file is not None and problems and all(problem.path for problem in problems):
+            error = ConfigError(problems, str(run_file))
+        fail(str(error), EXIT_WRONG)
+    except OSError as error:
+        if Debug.shown:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        fail(f"{where}{error.strerror or error}", EXIT_WRONG)
+    except Exception as error:
+        if Debug.shown:
+            raise
+        kind = type(error).__name__
+        fail(f"unexpected {kind}: {error} (this is a defect of penstock; run again with --debug)", EXIT_CRASH)
+
+
+def fail(message: str, exit_code: int) -> NoReturn:
+    print(f"error: {message}", file=sys.stderr)
+    raise typer.Exit(exit_code)
