@@ -34,7 +34,8 @@ class Session:
         return self.collectives if self.world.num_ranks > 1 else None
 
     def exceeds_limit(self) -> bool:
-        return self.stops_over_limit and self.monitor.report.exceeded
+        report = self.monitor.report
+        return self.stops_over_limit and report.peak_bytes > report.limit_bytes
 
     def limit_exceeded(self, what_now: str) -> BudgetExceeded:
         """The error of a command that took too much; `what_now` says what became of its work."""
