@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.readers.files import DataFile, list_files
+from penstock.readers.files import DataFile, data_suffix, list_files
 from tests.readers.object_store import ObjectStore
 
 NAMES = [
@@ -51,7 +51,7 @@ def test_files_that_a_path_means(store: ObjectStore, path: str, keys: list[str])
 def test_the_suffix_and_the_name_are_those_of_the_key() -> None:
     file = DataFile("s3://visits/2024/a.csv.gz?region=eu-west-1", 1)
 
-    assert (file.name, file.suffix) == ("a.csv.gz", ".csv")
+    assert (file.name, data_suffix(file.path)) == ("a.csv.gz", ".csv")
 
 
 @pytest.mark.parametrize(

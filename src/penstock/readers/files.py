@@ -27,9 +27,7 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}  # suffixes that stand after the 
 LISTERS: "Registry[Callable[[Uri], list[DataFile]]]" = Registry(
     "scheme",
     {
-        **dict.fromkeys(
-            ("s3", "gs", "gcs", "hdfs", "abfs", "abfss"), "penstock.readers.store_files:list_store"
-        ),
+        **dict.fromkeys(("s3", "gs", "gcs", "hdfs", "abfs", "abfss"), "penstock.readers.storage:list_store"),
         "odps": "penstock.readers.odps:list_tables",
     },
 )

@@ -229,9 +229,22 @@ class TableRows:
             self.num_rows = int(self._opened(None).count) if num_rows is None else num_rows
 
     def batches(self, first_row: int, num_rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows from `first_row` on as the wanted columns, in batches as the service cuts them."""
+        """The rows from `first_row` on as the requested columns, in batches as the service cuts them."""
         keys = self._path.keys
-        columns = [name for name in schema.names if name not in keys]
+        for batch in self._received(first_row, num_rows, [name for name in schema.names if name not in keys]):
+            arrays = []
+            for name, kind in zip(schema.names, schema.types, strict=True):
+                array: Any = pa.repeat(keys[name], len(batch)) if name in keys else batch.column(name)
+                try:
+                    arrays.append(as_type(array, kind))
+                except pa.ArrowInvalid as error:
+                    raise DataError.at(
+                        f"cannot be read as {kind}: {error}", file=str(self._path), column=name
+                    ) from error
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _received(self, first_row: int, num_rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """As they come; what breaks off goes on behind the last row that came."""
         done = failures = 0
         while done < num_rows:
             try:
@@ -239,14 +252,9 @@ class TableRows:
                 with closing(_call(self._opened(self.num_rows).open_arrow_reader, *request)) as reader:
                     while (batch := _call(reader.read_next_batch)) is not None:
                         if batch.num_rows:
-                            arrays: list[Any] = [
-                                pa.repeat(keys[name], len(batch)) if name in keys else batch.column(name)
-                                for name in schema.names
-                            ]
-                            arrays = [as_type(*pair) for pair in zip(arrays, schema.types, strict=True)]
                             failures = 0
                             done += batch.num_rows
-                            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                            yield batch
                 if done < num_rows:
                     raise EOFError(
                         f"the service ended the rows from {first_row} on after {done} of {num_rows}"

@@ -42,9 +42,6 @@ class PlainLines:
     def note(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
 
-    def close(self) -> None:
-        pass
-
 
 class Bar:
     """A live bar, of what fits in one line of the terminal."""
@@ -162,7 +159,8 @@ class ProgressLogger:
     ) -> None:
         if error is None and self._show_end and self.done != self._shown_done:
             self._show()
-        self._display.close()
+        if isinstance(self._display, Bar):
+            self._display.close()
 
 
 def clock_time(seconds: float) -> str:
