@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from penstock.config.errors import ConfigError, PenstockError
-from penstock.runtime.interrupts import Stopped
+from penstock.runtime.world import Stopped
 
 EXIT_WRONG = 1
 EXIT_CRASH = 70

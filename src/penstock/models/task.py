@@ -12,7 +12,7 @@ from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
 from penstock.models.sections.losses import LossConfig
 from penstock.models.sections.towers import TaskTower
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 from penstock.tensors.batch import Batch
 
 

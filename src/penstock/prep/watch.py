@@ -13,11 +13,11 @@ from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.prep.tasks import LeftOut, Task, TaskProgress, TaskRecord
 from penstock.runtime.durable import Journal
-from penstock.runtime.interrupts import Stopped, StopRequest
 from penstock.runtime.memory import MemoryMonitor, stage_of
 from penstock.runtime.progress import ProgressLogger
 from penstock.runtime.worker_process import WorkerError, innermost
 from penstock.runtime.workers import Supervisor, WorkerEnd
+from penstock.runtime.world import Stopped, StopRequest
 
 _SHOWN = 5
 logger = logging.getLogger(__name__)

@@ -20,9 +20,9 @@ from penstock.run.merge import (
 )
 from penstock.run.run_config import RunConfig
 from penstock.run.run_file import load_run
-from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.memory import MemoryReport, limit_of
 from penstock.runtime.sections import OnExceed
+from penstock.runtime.world import Stopped, stop_on_signal
 
 logger = logging.getLogger(__name__)
 
