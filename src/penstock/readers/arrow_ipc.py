@@ -261,9 +261,10 @@ def scan_ipc(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest)
             # A file without rows has no types to disagree with: writers often know none for it.
             if num_rows or (schema is None and index == len(files) - 1):
                 projected = project(opened.schema, columns, file.path)
-                first_path = file.path if schema is None else first_path
-                schema = join_schemas(schema, first_path, projected, file.path)
-                columns = schema.names
+                if schema is None:
+                    schema, first_path, columns = projected, file.path, projected.names
+                elif not schema.equals(projected):
+                    schema = join_schemas(schema, first_path, projected, file.path)
             if num_rows and schema is not None:
                 probes.append(_probe(opened, schema, is_sampled=index % sampled_every == 0))
             else:

@@ -58,11 +58,8 @@ def project(schema: pa.Schema, columns: Sequence[str] | None, file: str) -> pa.S
     return pa.schema(fields)
 
 
-def join_schemas(first: pa.Schema | None, first_file: str, other: pa.Schema, other_file: str) -> pa.Schema:
+def join_schemas(first: pa.Schema, first_file: str, other: pa.Schema, other_file: str) -> pa.Schema:
     """The columns of both files, whose types must agree; string and large_string do, and give the wider one."""
-    if first is None or first.equals(other):
-        return other
-
     fields = []
     for field in first:
         joined, other_type = field.type, other.field(field.name).type

@@ -278,9 +278,10 @@ def scan_numpy(_: ReadingSection, files: Sequence[DataFile], request: ReadReques
         parts.append(part)
         if part.num_rows or (schema is None and index == len(groups) - 1):
             types = pa.schema([(column, _type_of(array, column)) for column, array in part.arrays.items()])
-            first_path = name if schema is None else first_path
-            schema = join_schemas(schema, first_path, types, name)
-            columns = schema.names
+            if schema is None:
+                schema, first_path, columns = types, name, types.names
+            elif not schema.equals(types):
+                schema = join_schemas(schema, first_path, types, name)
     if schema is None:
         raise DataError("no NumPy files are given")
     return ScannedArrays.of(schema, parts)

@@ -297,7 +297,10 @@ def scan_odps(_: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest)
         (path,) = TablePath.parse(Uri.parse(file.path))
         checksum, stored = _describe(path)[1:]
         columns = project(stored, wanted.columns, str(path))
-        schema = join_schemas(schema, files[0].path, columns, file.path)
+        if schema is None or schema.equals(columns):
+            schema = columns
+        else:
+            schema = join_schemas(schema, files[0].path, columns, file.path)
         tables.append((path, TableRows(path).num_rows))
         fingerprints.append((file.name, file.size_bytes, tables[-1][1], checksum))
     if schema is None:

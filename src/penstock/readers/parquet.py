@@ -187,11 +187,12 @@ def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequ
         with OpenParquet(file) as opened:
             num_rows = opened.metadata.num_rows
             if num_rows or (schema is None and file_index == len(files) - 1):
-                first_path = file.path if schema is None else first_path
                 projected = project(opened.schema_arrow, columns, file.path)
-                schema = join_schemas(schema, first_path, projected, file.path)
-                columns = schema.names
-                groups += _row_groups(opened, file_index, columns)
+                if schema is None:
+                    schema, first_path, columns = projected, file.path, projected.names
+                elif not schema.equals(projected):
+                    schema = join_schemas(schema, first_path, projected, file.path)
+                groups += _row_groups(opened, file_index, schema.names)
             # The footer holds the sizes, offsets and statistics of all columns; its length and a magic word follow.
             tail_offset = max(0, file.size_bytes - 8)
             footer_bytes = int.from_bytes(read_at(opened.source, 4, tail_offset), "little")
