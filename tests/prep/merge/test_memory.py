@@ -55,7 +55,7 @@ SHUFFLED = {"shuffle": True, "memory_bytes": 8 * MIB}
 
 @pytest.fixture(scope="module")
 def peak_of():
-    """The bytes by which the peak of a process grows that merges a folder, and verifies a store of arrays or of Parquet."""
+    """The bytes by which the peak of a process grows that merges a folder, and verifies arrays and Parquet."""
     pytest.importorskip("h5py")
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
