@@ -24,7 +24,7 @@ import yaml
 
 from penstock.config.sizes import MIB, format_size
 from penstock.prep.sample_data.write import write_sample_data
-from penstock.readers.store_manifest import Manifest
+from penstock.readers.store_schema import Manifest
 from penstock.runtime.world import available_cores
 
 EXTRACT_FOLDER = Path(__file__).parents[1] / "examples" / "game"

@@ -32,7 +32,7 @@ from penstock.observe.log import RunLog
 from penstock.run.session import Session, computing
 from penstock.run.train import build_checkpoints, build_trainer, write_header
 from penstock.run.training import Training, build_training, plan_training
-from penstock.runtime.interrupts import StopRequest
+from penstock.runtime.world import StopRequest
 from penstock.tensors.batch import Batch
 from penstock.training.callbacks import Callbacks
 from penstock.training.model_dir import ModelDir

@@ -23,19 +23,18 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.readers.order import Blocks
-from penstock.readers.scan import BlockDecoder, ScannedFiles, ends_checksum, fingerprint
+from penstock.readers.scan import BlockDecoder, ScannedFiles, ends_checksum
 
 
 class JsonColumns(ScannedFiles):
     row_bytes, min_bytes, ample_bytes, block_bytes = 100, 1000, 100_000, 100_000
-    columns = blocks = None
 
     def __init__(self, files, names):
         self.files = tuple(files)
         self.tables = [pa.table(json.loads(Path(file.path).read_text())).select(names) for file in files]
         self.columns = self.tables[0].schema
         self.blocks = Blocks.of((index, 0, len(table)) for index, table in enumerate(self.tables))
-        self.fingerprints = tuple(fingerprint(file, None, ends_checksum(file)) for file in files)
+        self.fingerprints = tuple((file.name, file.size_bytes, None, ends_checksum(file)) for file in files)
 
     def decoder(self, share):
         return Decoder(self.tables)

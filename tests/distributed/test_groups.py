@@ -6,8 +6,7 @@ import torch.distributed as dist
 
 from penstock.config.errors import ConfigError
 from penstock.distributed.groups import process_group
-from penstock.runtime.collectives import Collectives, OneProcess
-from penstock.runtime.world import World
+from penstock.runtime.world import Collectives, OneProcess, World
 from tests.distributed.two_ranks import run_on_two_ranks
 
 

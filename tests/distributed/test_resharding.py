@@ -9,8 +9,7 @@ from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import CheckpointError
 from penstock.distributed.groups import process_group
 from penstock.distributed.state import load_training_state, training_state
-from penstock.runtime.collectives import Collectives
-from penstock.runtime.world import World
+from penstock.runtime.world import Collectives, World
 from tests.distributed.small_model import Training, local
 from tests.distributed.two_ranks import run_on_two_ranks
 

@@ -14,9 +14,8 @@ from penstock.config.errors import PenstockError
 from penstock.config.sizes import MIB
 from penstock.observe.advice import DataPathFacts, advise
 from penstock.run.session import Session
-from penstock.runtime.collectives import OneProcess
 from penstock.runtime.memory import MemoryMonitor
-from penstock.runtime.world import World
+from penstock.runtime.world import OneProcess, World
 from tests.cli.conftest import desk, trained_desk, trained_run
 from tests.cli.desk import Change, Desk
 from tests.data import worker_functions as functions

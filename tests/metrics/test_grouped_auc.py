@@ -15,8 +15,7 @@ from penstock.metrics import grouped_auc
 from penstock.metrics.grouped import group_keys
 from penstock.metrics.grouped_auc import GroupedAUC, GroupNames
 from penstock.metrics.xauc import GroupedXAUC
-from penstock.runtime.collectives import Collectives
-from penstock.runtime.world import World
+from penstock.runtime.world import Collectives, World
 from tests.distributed.two_ranks import run_on_two_ranks
 
 few_values = st.sampled_from([-math.inf, -3.0, -0.0, 0.0, 0.5, 0.5 + 1e-12, 1e300, math.inf])

@@ -7,7 +7,7 @@ import torch
 from penstock.models.pareto import ParetoTotal
 from penstock.models.sections.towers import LossConfig
 from penstock.models.task import Task, with_step_shares
-from penstock.runtime.collectives import OneProcess
+from penstock.runtime.world import OneProcess
 from penstock.tensors.batch import Batch
 from tests.metrics.ranks import on_ranks
 

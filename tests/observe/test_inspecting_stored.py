@@ -12,8 +12,7 @@ from penstock.prep import profile
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
-from penstock.readers.store_manifest import Manifest
-from penstock.readers.store_schema import ArraySpec, StoreSchema
+from penstock.readers.store_schema import ArraySpec, Manifest, StoreSchema
 from tests.prep.merge.inputs import write_batches
 
 ARRAYS = {

@@ -14,7 +14,7 @@ import pytest
 
 from penstock.prep.sections import Preprocessing
 from penstock.readers.batch_files import load_batch
-from penstock.readers.store_manifest import Manifest
+from penstock.readers.store_schema import Manifest
 
 MODULE = '''
 import os, signal, threading, time

@@ -12,8 +12,7 @@ from penstock.prep.contents import contents_of, read_samples
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions
 from penstock.readers.batch_files import save_batch
-from penstock.readers.store_manifest import InputRecord, Manifest
-from penstock.readers.store_schema import ArrayNames, sample_schema
+from penstock.readers.store_schema import ArrayNames, InputRecord, Manifest, sample_schema
 from tests.prep.merge.inputs import concatenated, write_batches
 from tests.readers.batch_files.samples import assert_same
 

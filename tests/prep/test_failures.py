@@ -7,7 +7,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError, PenstockError
 from penstock.prep.prepare import prepare
 from penstock.prep.tasks import FileFailed
-from penstock.readers.store_manifest import Manifest
+from penstock.readers.store_schema import Manifest
 from penstock.runtime.worker_process import WorkerError
 from tests.prep.raw import events, prepared_arrays, section, write_games
 

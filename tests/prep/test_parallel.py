@@ -19,10 +19,10 @@ from penstock.prep.prepare import WorkerLimits, prepare
 from penstock.prep.sections import Preprocessing
 from penstock.prep.tasks import FileFailed
 from penstock.prep.watch import WatchOptions
-from penstock.runtime.interrupts import Stopped, StopRequest
 from penstock.runtime.memory import MemoryMonitor, tree_bytes
 from penstock.runtime.worker_process import WorkerError
 from penstock.runtime.workers import PoolSize, WorkerPool
+from penstock.runtime.world import Stopped, StopRequest
 from tests.prep.raw import content, events, prepared_arrays, section, write_games
 
 

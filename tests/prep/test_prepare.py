@@ -10,7 +10,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.prep.prepare import prepare
 from penstock.prep.state_folder import StateFolder
 from penstock.prep.tasks import FileFailed
-from penstock.readers.store_manifest import Manifest
+from penstock.readers.store_schema import Manifest
 from tests.prep.raw import content, events, prepared_arrays, section, write_games
 
 

@@ -6,8 +6,7 @@ from penstock.config.sizes import KIB, MIB
 from penstock.prep.tasks import TaskRecord, make_tasks, nan_samples
 from penstock.prep.watch import PrepSummary
 from penstock.readers.files import DataFile
-from penstock.readers.store_manifest import BatchRecord, InputRecord
-from penstock.readers.store_schema import ArrayNames
+from penstock.readers.store_schema import ArrayNames, BatchRecord, InputRecord
 
 
 def files_of(sizes: list[int]) -> list[DataFile]:

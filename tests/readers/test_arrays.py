@@ -205,17 +205,6 @@ def test_a_row_that_does_not_fit_the_share_is_said_before_the_first_batch(tmp_pa
         open_path(tmp_path, share_bytes=10 * KIB)
 
 
-# In memory
-
-
-def test_a_position_in_other_arrays_is_refused() -> None:
-    saved = read_arrays({"x": X, "y": Y}).state_dict()
-
-    read_arrays({"x": X.copy(), "y": Y}).load_state_dict(saved)
-    with pytest.raises(CheckpointError, match=r"arrays in memory: is not the file"):
-        read_arrays({"x": X + 1, "y": Y}).load_state_dict(saved)
-
-
 # What can be wrong
 
 
@@ -225,9 +214,7 @@ def test_a_position_in_other_arrays_is_refused() -> None:
         ({"x": X, "y": Y[:4]}, r"column 'x' has 6 rows but column 'y' has 4; arrays that are read together"),
         ({"x": [1, 2]}, r"column 'x': is a list; give a NumPy or an Arrow array"),
         ({"x": np.array(1)}, r"column 'x': is a single value; an array needs rows"),
-        ({"x": np.zeros((3, 0))}, r"column 'x': has shape \(3, 0\): no values in its rows"),
         ({"x": np.zeros(3, complex)}, r"column 'x': has dtype complex128, which cannot be used; usable are"),
-        ({"x": pa.array([b"a"])}, r"column 'x': has type binary, which cannot be used; write it as string"),
         ({"__row__": Y}, r"column '__row__': this name is reserved"),
         ({}, r"arrays in memory: there are none"),
     ],
@@ -251,10 +238,6 @@ def zipped(path: Path, member: str) -> None:
             r"column 'x' is fixed_size_list<.*>\[2\] in .*a/x.npy but .*\[1\] in .*b/x.npy; write",
         ),
         (lambda folder: save(folder, x=np.array([None])), r"x.npy: column 'x': has dtype object, Python obj"),
-        (
-            lambda folder: (folder / "a.npz").write_bytes(b"something else"),
-            r"a.npz: is not a whole .npz file",
-        ),
         (lambda folder: zipped(folder / "a.npz", "notes.txt"), r"a.npz: has no arrays in it"),
         (
             lambda folder: [save(folder, x=X), np.savez(folder / "more.npz", x=X)],
@@ -314,9 +297,13 @@ def test_a_file_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
         next(stream)
 
 
-def test_a_position_in_a_folder_of_which_one_file_was_replaced_is_refused(tmp_path: Path) -> None:
-    saved = open_path(save(tmp_path, x=X, y=Y)).state_dict()
+def test_a_position_in_other_arrays_is_refused(tmp_path: Path) -> None:
+    saved = read_arrays({"x": X, "y": Y}).state_dict()
+    saved_in_files = open_path(save(tmp_path, x=X, y=Y)).state_dict()
     save(tmp_path, y=Y + 1)
 
+    read_arrays({"x": X.copy(), "y": Y}).load_state_dict(saved)
+    with pytest.raises(CheckpointError, match=r"arrays in memory: is not the file"):
+        read_arrays({"x": X + 1, "y": Y}).load_state_dict(saved)
     with pytest.raises(CheckpointError, match=r"is not the file that the position was saved with"):
-        open_path(tmp_path).load_state_dict(saved)
+        open_path(tmp_path).load_state_dict(saved_in_files)

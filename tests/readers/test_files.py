@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.readers.files import DataFile, list_files
+from penstock.readers.files import DataFile, data_suffix, list_files
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def test_a_path_with_a_comma_or_brackets_that_exists_is_taken_as_it_is(tmp_path:
 
 
 def test_the_suffix_is_that_of_the_format() -> None:
-    assert DataFile("clicks.CSV.gz", 1).suffix == ".csv"
-    assert DataFile("clicks.tfrecord-00000-of-00002", 1).suffix == ".tfrecord"
+    assert data_suffix("clicks.CSV.gz") == ".csv"
+    assert data_suffix("clicks.tfrecord-00000-of-00002") == ".tfrecord"
 
 
 def test_paths_without_files(tmp_path: Path) -> None:

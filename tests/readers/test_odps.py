@@ -109,6 +109,18 @@ def test_a_connection_that_is_always_cut(service: Service) -> None:
     assert len(service.row_ranges) <= 3 * (1 + odps.MAX_FAILURES)
 
 
+def test_a_value_that_cannot_be_cast_is_not_asked_for_again(service, monkeypatch):
+    def fail(*_):
+        raise pa.ArrowInvalid("no such cast")
+
+    monkeypatch.setattr(odps, "as_type", fail)
+    with pytest.raises(
+        DataError, match=r"clicks/pt=1: column 'number': cannot be read as int64: no such cast"
+    ):
+        open_path(f"{CLICKS}/pt=1", columns=["number"])
+    assert len(service.row_ranges) == 1
+
+
 def test_a_table_that_changes_while_it_is_read(service: Service) -> None:
     reader = open_path(f"{CLICKS}/pt=1")
     service.add("clicks", table_of(0, 50), "pt=1")

@@ -11,7 +11,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.data.prefetch import ReadAhead
 from penstock.readers import reading
-from penstock.readers.parquet_files import OpenParquet
+from penstock.readers.parquet import OpenParquet
 from penstock.readers.reading import BlockStream
 from penstock.readers.scan import ScannedFiles
 from penstock.runtime.budget import Share

@@ -48,7 +48,17 @@ def _scan_of_chunks(file: DataFile, chunk_bytes: int) -> ScannedFiles:
     index = RecordIndex.of(0, scan_text(file, 0, framing, chunk_bytes))
     columns = pa.schema([("a", pa.string()), ("b", pa.string())])
     forms = (CsvForm(file.path, ("a", "b"), 0, ","),)
-    return ScannedCsv((file,), (index,), framing, columns, 1, 1, parse_costs(forms, 2), None, forms)
+    return ScannedCsv(
+        files=(file,),
+        columns=columns,
+        indexes=(index,),
+        framing=framing,
+        sampled_row_bytes=1,
+        text_row_bytes=1,
+        costs=parse_costs(forms, 2),
+        quarantine=None,
+        forms=forms,
+    )
 
 
 @settings(max_examples=60)

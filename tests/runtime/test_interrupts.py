@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from penstock.runtime.interrupts import stop_on_signal
+from penstock.runtime.world import stop_on_signal
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -38,7 +38,7 @@ def test_in_another_thread_no_request_ever_comes():
 
 TWO_SIGNALS = """
 import os, signal
-from penstock.runtime.interrupts import stop_on_signal
+from penstock.runtime.world import stop_on_signal
 
 try:
     with stop_on_signal():

@@ -16,11 +16,7 @@ import pytest
 from penstock.config.sizes import MIB
 from penstock.runtime import workers
 from penstock.runtime.memory import tree_bytes
-from penstock.runtime.worker_process import (
-    Send,
-    WorkerError,
-    innermost,
-)
+from penstock.runtime.worker_process import Send, WorkerError, innermost
 from penstock.runtime.workers import PoolSize, Supervisor, WorkerPool, map_in_threads
 from tests.waiting import wait_until
 

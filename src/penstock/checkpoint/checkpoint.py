@@ -13,8 +13,7 @@ from penstock.checkpoint.documents import decode_document
 from penstock.checkpoint.manifest import Difference, Manifest, TensorRecord
 from penstock.config.errors import CheckpointError
 from penstock.runtime.checksums import file_checksum
-from penstock.runtime.collectives import Collectives, OneProcess
-from penstock.runtime.world import World
+from penstock.runtime.world import Collectives, OneProcess, World
 
 if TYPE_CHECKING:
     import torch

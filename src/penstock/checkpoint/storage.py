@@ -38,7 +38,7 @@ from torch.futures import Future
 
 from penstock.checkpoint.manifest import FileRecord, PieceRecord, TensorRecord
 from penstock.config.errors import CheckpointError
-from penstock.runtime.durable import BLOCK_BYTES, flush_to_disk
+from penstock.runtime.durable import BLOCK_BYTES
 
 _CODES = {
     torch.float64: "F64",
@@ -245,7 +245,8 @@ def _write_file(path: Path, items: list[WriteItem], planner: SavePlanner) -> lis
             for block in value_blocks(tensor):
                 crc = zlib.crc32(block, crc)
                 size_bytes += stream.write(block)
-        flush_to_disk(stream)
+        stream.flush()
+        os.fsync(stream.fileno())
     file = FileRecord(size_bytes, crc)
     return [
         WriteResult(

@@ -13,9 +13,8 @@ from penstock.checkpoint.checkpoint import Checkpoint, Ranks, check_sizes, open_
 from penstock.checkpoint.documents import encode_document
 from penstock.checkpoint.manifest import MANIFEST_NAME, FileRecord, Manifest
 from penstock.config.errors import CheckpointError
-from penstock.runtime.collectives import Collectives, OneProcess
 from penstock.runtime.durable import remove_at_once, sync_path, write_durably
-from penstock.runtime.world import World, installed_versions
+from penstock.runtime.world import Collectives, OneProcess, World, installed_versions
 
 if TYPE_CHECKING:
     import torch

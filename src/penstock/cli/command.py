@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from penstock.config.errors import ConfigError, PenstockError
-from penstock.runtime.interrupts import Stopped
+from penstock.runtime.world import Stopped
 
 if TYPE_CHECKING:
     from penstock.run.run_config import RunConfig

@@ -159,8 +159,8 @@ def rewrite(
         from penstock.prep.rewrite import rewrite as rewrite_rows
         from penstock.readers.recognition import files_of, reading_of, size_of
         from penstock.readers.scan import ReadRequest, scan_files
-        from penstock.runtime.interrupts import Stopped, stop_on_signal
         from penstock.runtime.progress import ProgressLogger
+        from penstock.runtime.world import Stopped, stop_on_signal
 
         if file_format != "parquet":
             raise ConfigError(f"--format is '{file_format}'; rewriting writes parquet")

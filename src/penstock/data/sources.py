@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,9 +19,8 @@ from penstock.readers.files import DataFile, list_files
 from penstock.readers.numpy_files import MEMORY, FilePart, ScannedArrays, scan_arrays
 from penstock.readers.order import Blocks
 from penstock.readers.recognition import recognise
-from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles, dataset_type_of, scan_files
+from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import Field, ReadingSection, parse_field_type
-from penstock.runtime.budget import Share
 
 
 def first_rows_of(scanned: ScannedFiles, num_rows: int) -> ScannedFiles:
@@ -29,28 +29,10 @@ def first_rows_of(scanned: ScannedFiles, num_rows: int) -> ScannedFiles:
     starts = np.cumsum(blocks.num_rows) - blocks.num_rows
     kept = int(np.searchsorted(starts, num_rows, side="left"))
     left = np.minimum(blocks.num_rows[:kept], num_rows - starts[:kept])
-    return FirstRows(scanned, Blocks(blocks.file_index[:kept], blocks.first_row[:kept], left))
-
-
-@dataclass(frozen=True)
-class FirstRows(ScannedFiles):
-    """Everything is as in the whole scan, except that later blocks are not there; the last may be shorter."""
-
-    whole: ScannedFiles
-    kept: Blocks
-
-    blocks = property(lambda self: self.kept)
-    files = property(lambda self: self.whole.files)
-    fingerprints = property(lambda self: self.whole.fingerprints)
-    columns = property(lambda self: self.whole.columns)
-    row_bytes = property(lambda self: self.whole.row_bytes)
-    min_bytes = property(lambda self: self.whole.min_bytes)
-    ample_bytes = property(lambda self: self.whole.ample_bytes)
-    block_bytes = property(lambda self: self.whole.block_bytes)
-
-    def decoder(self, share: Share) -> BlockDecoder:
-        """The decoder of the whole: the blocks that are left have the numbers that they have there."""
-        return self.whole.decoder(share)
+    # The blocks that are left have the numbers that they have in the whole: its decoder reads them.
+    first = copy(scanned)
+    first.blocks = Blocks(blocks.file_index[:kept], blocks.first_row[:kept], left)
+    return first
 
 
 _CALLS = {

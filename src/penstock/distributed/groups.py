@@ -12,8 +12,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import HashStore
 
 from penstock.config.errors import ConfigError
-from penstock.runtime.collectives import Array, Collectives, OneProcess
-from penstock.runtime.world import World
+from penstock.runtime.world import Array, Collectives, OneProcess, World
 
 TIMEOUT_SECONDS = 1800.0
 """How long ranks wait for each other before they give up."""

@@ -10,7 +10,7 @@ from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.inputs import binary_rows, class_rows, is_whole
 from penstock.metrics.metric import MemoryNeeds, MetricState, Values, missing_class
 from penstock.metrics.sums import SUMS_COPIES, SumsMetric
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 
 NUM_BINS = 100_000
 """On a million rows within 1e-4 of the exact area, in 1.6 MB."""

@@ -13,7 +13,7 @@ from penstock.metrics.inputs import binary_rows
 from penstock.metrics.metric import MemoryNeeds, Values, missing_class
 from penstock.metrics.spool import Spool
 from penstock.metrics.sums import SumsMetric
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 
 Levels = NDArray[np.void]
 """Distinct predictions in ascending order, with the negative and positive rows of each."""

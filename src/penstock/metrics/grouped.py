@@ -25,7 +25,7 @@ from penstock.metrics.spool import (
     working_bytes,
 )
 from penstock.metrics.sums import SumsMetric
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 
 NULL_KEY = np.uint64(0x6E6F2067726F7570)
 """Of integers that are missing."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import CheckpointError
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 
 Values = Any
 """Predictions or labels: a NumPy array, a torch tensor, or a sequence of numbers."""

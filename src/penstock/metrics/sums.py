@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.metric import MemoryNeeds, MetricState, Values, restored
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 
 SUMS_COPIES = 3
 """Sums, what a batch adds to them, and what the value is computed from."""

@@ -22,7 +22,7 @@ from penstock.metrics.metric import (
     reduced,
     restored,
 )
-from penstock.runtime.collectives import Collectives, OneProcess
+from penstock.runtime.world import Collectives, OneProcess
 
 ROWS = "rows."
 """Before the names of the arrays of the wrapped metric in a saved state."""

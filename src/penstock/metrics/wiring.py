@@ -10,7 +10,7 @@ from penstock.config.registry import Registry, error_text, make_part, require_ca
 from penstock.metrics.metric import Metric, Values
 from penstock.metrics.sections import CustomMetric, MetricConfig, MetricSection, TrainMetricConfig
 from penstock.metrics.windows import TrainMetricWrapper
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 
 _CLASSES: Registry[Any] = Registry("metric")
 

@@ -18,7 +18,7 @@ from penstock.metrics.inputs import number_rows
 from penstock.metrics.metric import MemoryNeeds, Values, gathered
 from penstock.metrics.spool import LIMIT_BYTES, Rows
 from penstock.metrics.sums import SumsMetric
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 
 Indices = NDArray[Any]
 """Whole numbers: int64, or int32 where these will do."""

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 
 FloatArray = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from penstock.config.registry import result_name
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
 from penstock.models.sections.towers import LossConfig, TaskTower
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 from penstock.tensors.batch import Batch
 
 

@@ -14,7 +14,7 @@ from penstock.prep.contents import ArrayContents, Contents, Extremes, contents_o
 from penstock.prep.profile import choose_pieces
 from penstock.readers.files import TYPE_OF_SUFFIX
 from penstock.readers.order import Blocks
-from penstock.readers.store_manifest import PREPARATION_NAME
+from penstock.readers.store_schema import PREPARATION_NAME
 from penstock.runtime.memory import memory_limit, tree_bytes
 from penstock.training.model_dir import ModelDir
 

@@ -19,7 +19,7 @@ from penstock.prep.data_advice import Storage, advise
 from penstock.prep.profile import STANDARD_ERROR, DataProfile, add_footers, choose_pieces, profile_pieces
 from penstock.readers.files import DataFile
 from penstock.readers.recognition import files_of, reading_of
-from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, refuse_hdf5, scan_files
+from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import memory_limit, tree_bytes
@@ -245,7 +245,6 @@ class DataLook:
 
 def inspect_data(path: str, look: DataLook) -> Inspection:
     files = files_of(path)
-    refuse_hdf5(files)
     reading = reading_of(files, **look.reading)  # type: ignore[arg-type]
     dataset_type = dataset_type_of(reading, files)
     is_parquet = dataset_type == "ParquetDataset"

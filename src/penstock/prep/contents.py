@@ -23,15 +23,18 @@ from penstock.prep.merge.staging import check_ended
 from penstock.readers.batch_files import SUFFIXES, check_values, read_array, read_header
 from penstock.readers.batch_layouts import NATIVE_MAGIC, Values
 from penstock.readers.pickled_samples import PICKLE_SUFFIXES, PickledFile
-from penstock.readers.store_manifest import (
+from penstock.readers.store_schema import (
     BATCHES_KIND,
+    LABELS,
     MANIFEST_NAME,
+    MASKS,
     STORE_KIND,
+    ArrayNames,
     Manifest,
+    StoreSchema,
     is_unfinished,
     read_store,
 )
-from penstock.readers.store_schema import LABELS, MASKS, ArrayNames, StoreSchema
 
 _CHUNK_BYTES = 4 * MIB
 """Of one array, read at a time."""

@@ -20,8 +20,8 @@ from penstock.prep.sections import HeadFiles, Preprocessing, StoreTarget
 from penstock.readers import TABLE_SCHEME
 from penstock.readers.files import DataFile, Uri, is_uri, list_files
 from penstock.readers.scan import ends_checksum
-from penstock.readers.store_files import list_folder, object_version
-from penstock.readers.store_manifest import MANIFEST_NAME, InputRecord
+from penstock.readers.storage import list_folder, object_version
+from penstock.readers.store_schema import MANIFEST_NAME, InputRecord
 from penstock.runtime.checksums import file_checksum
 
 INPUT_PATH = "preprocessing.input_path"

@@ -37,8 +37,7 @@ from penstock.prep.watch import PrepSummary, Watch, WatchOptions
 from penstock.readers.batch_files import check_layout
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
-from penstock.readers.store_manifest import MANIFEST_NAME, Manifest
-from penstock.readers.store_schema import StoreSchema
+from penstock.readers.store_schema import MANIFEST_NAME, Manifest, StoreSchema
 from penstock.runtime.durable import remove_partial
 from penstock.runtime.memory import default_limit, tree_bytes
 from penstock.runtime.workers import PoolSize, WorkerPool

@@ -21,7 +21,7 @@ from penstock.features.hashes import value_hashes
 from penstock.readers.columns import is_list
 from penstock.readers.files import DataFile
 from penstock.readers.order import Blocks
-from penstock.readers.parquet_files import OpenParquet
+from penstock.readers.parquet import OpenParquet
 from penstock.readers.scan import ScannedFiles
 from penstock.runtime.budget import Share
 

@@ -25,14 +25,14 @@ from penstock.prep.tasks import TASKS_FOLDER, Task, TaskRecord, record_path
 from penstock.readers.batch_files import SUFFIXES
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
-from penstock.readers.store_manifest import (
+from penstock.readers.store_schema import (
     MANIFEST_NAME,
     PREPARATION_NAME,
     DamagedFile,
+    StoreSchema,
     read_document,
     write_document,
 )
-from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.durable import locked_folder
 
 LOG_NAME = "log.jsonl"

@@ -23,8 +23,14 @@ from penstock.prep.sections import OnError, Preprocessing, SplitBy
 from penstock.readers.batch_files import SUFFIXES, read_header, save_batch
 from penstock.readers.files import DataFile
 from penstock.readers.samples import BatchBuilder
-from penstock.readers.store_manifest import BatchRecord, InputRecord, read_document, write_document
-from penstock.readers.store_schema import ArrayNames, StoreSchema
+from penstock.readers.store_schema import (
+    ArrayNames,
+    BatchRecord,
+    InputRecord,
+    StoreSchema,
+    read_document,
+    write_document,
+)
 
 TASKS_FOLDER = "tasks"
 # Enough that many processes end at about the same time, and that little is lost when one is killed.

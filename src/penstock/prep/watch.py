@@ -13,11 +13,11 @@ from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.prep.tasks import LeftOut, Task, TaskProgress, TaskRecord
 from penstock.runtime.durable import Journal
-from penstock.runtime.interrupts import Stopped, StopRequest
 from penstock.runtime.memory import MemoryMonitor, stage_of
 from penstock.runtime.progress import ProgressLogger
 from penstock.runtime.worker_process import WorkerError, innermost
 from penstock.runtime.workers import Supervisor, WorkerEnd
+from penstock.runtime.world import Stopped, StopRequest
 
 _SHOWN = 5
 logger = logging.getLogger(__name__)
@@ -139,10 +139,7 @@ class Watch(Supervisor[Task]):
     def tick(self) -> None:
         """Show how far it is; raise when somebody asked to stop, or memory has run out."""
         files = self._files_done + sum(event.num_files for event in self._running.values())
-        if files != self._progress.done:
-            self._progress.advance(files - self._progress.done, self._fields)
-        else:
-            self._progress.refresh(self._fields)
+        self._progress.advance(files - self._progress.done, self._fields)
         self._check_stop()
         monitor = self._options.monitor
         if monitor is not None and self._exceeds(monitor):

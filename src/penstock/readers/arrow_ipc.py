@@ -12,7 +12,6 @@ import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -32,7 +31,6 @@ from penstock.readers.scan import (
     ReadRequest,
     ScannedFiles,
     ends_checksum,
-    fingerprint,
 )
 from penstock.readers.sections import ReadingSection
 from penstock.readers.storage import open_input, read_at
@@ -234,56 +232,17 @@ class IpcBatch:
     dictionary_bytes: int  # of the requested columns
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False)
 class ScannedIpc(ScannedFiles):
-    files: tuple[DataFile, ...]
-    fingerprints: tuple[Fingerprint, ...]
-    columns: pa.Schema
     messages: tuple[list[Message], ...]  # of each file
     batches: tuple[IpcBatch, ...]
     mean_row_bytes: int
     max_row_bytes: int
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        return Blocks.of((batch.file_index, batch.first_row, batch.num_rows) for batch in self.batches)
+    packed_bytes: int  # what the largest record batch takes as stored, while it is decoded whole
 
     @property
     def row_bytes(self) -> int:
         return self.mean_row_bytes + ROW_ID_BYTES
-
-    @cached_property
-    def packed_bytes(self) -> int:
-        """What the largest record batch takes as stored, while it is decoded whole."""
-        whole = [batch for batch in self.batches if batch.is_whole]
-        return max((min(batch.body_bytes, batch.decoded_bytes) for batch in whole), default=0)
-
-    def _share_bytes(self, part_bytes: int) -> int:
-        """The share in which any two neighbours fit: record batches, or parts of at most so many bytes."""
-        sizes = [1]
-        for batch in self.batches:
-            if batch.is_whole:
-                num_bytes = batch.decoded_bytes + min(_SLACK_BYTES, batch.decoded_bytes)
-            else:
-                num_bytes = max(self.max_row_bytes, min(part_bytes, batch.decoded_bytes))
-            sizes.append(batch.dictionary_bytes + num_bytes)
-        return self.packed_bytes + 2 * max(sizes)
-
-    @cached_property
-    def min_bytes(self) -> int:
-        return self._share_bytes(_MIN_PART_BYTES)
-
-    @cached_property
-    def ample_bytes(self) -> int:
-        return self._share_bytes(_PART_BYTES)
-
-    @cached_property
-    def block_bytes(self) -> int:
-        sizes = (
-            batch.decoded_bytes if batch.is_whole else min(_PART_BYTES, batch.decoded_bytes)
-            for batch in self.batches
-        )
-        return max([1, *sizes])
 
     def decoder(self, share: Share) -> BlockDecoder:
         return IpcDecoder(self, share)
@@ -302,16 +261,17 @@ def scan_ipc(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest)
             # A file without rows has no types to disagree with: writers often know none for it.
             if num_rows or (schema is None and index == len(files) - 1):
                 projected = project(opened.schema, columns, file.path)
-                first_path = file.path if schema is None else first_path
-                schema = join_schemas(schema, first_path, projected, file.path)
-                columns = schema.names
+                if schema is None:
+                    schema, first_path, columns = projected, file.path, projected.names
+                elif not schema.equals(projected):
+                    schema = join_schemas(schema, first_path, projected, file.path)
             if num_rows and schema is not None:
                 probes.append(_probe(opened, schema, is_sampled=index % sampled_every == 0))
             else:
                 probes.append(_Probe())
             messages.append(opened.messages)
             opened.close()
-        marks.append(fingerprint(file, num_rows, ends_checksum(file)))
+        marks.append((file.name, file.size_bytes, num_rows, ends_checksum(file)))
     if schema is None:
         raise DataError("no Arrow files are given")
     sampled = [probe.row_bytes for probe in probes if probe.row_bytes] or [1.0]
@@ -326,8 +286,31 @@ def scan_ipc(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest)
             if num_rows:
                 batches.append(IpcBatch(file_index, index, first_row, *sizes))
             first_row += num_rows
+    # Any two neighbours fit the share: record batches, or parts of at most so many bytes.
+    min_sizes, ample_sizes = [1], [1]
+    for batch in batches:
+        decoded_bytes = batch.decoded_bytes
+        for known, part_bytes in ((min_sizes, _MIN_PART_BYTES), (ample_sizes, _PART_BYTES)):
+            num_bytes = decoded_bytes + min(_SLACK_BYTES, decoded_bytes)
+            if not batch.is_whole:
+                num_bytes = max(max_bytes, min(part_bytes, decoded_bytes))
+            known.append(batch.dictionary_bytes + num_bytes)
+    whole = [batch for batch in batches if batch.is_whole]
+    packed_bytes = max((min(batch.body_bytes, batch.decoded_bytes) for batch in whole), default=0)
+    parts = (min(_PART_BYTES, batch.decoded_bytes) for batch in batches if not batch.is_whole)
     return ScannedIpc(
-        tuple(files), tuple(marks), schema, tuple(messages), tuple(batches), mean_bytes, max_bytes
+        files=tuple(files),
+        fingerprints=tuple(marks),
+        columns=schema,
+        blocks=Blocks.of((batch.file_index, batch.first_row, batch.num_rows) for batch in batches),
+        min_bytes=packed_bytes + 2 * max(min_sizes),
+        ample_bytes=packed_bytes + 2 * max(ample_sizes),
+        block_bytes=max([1, *parts, *(batch.decoded_bytes for batch in whole)]),
+        messages=tuple(messages),
+        batches=tuple(batches),
+        mean_row_bytes=mean_bytes,
+        max_row_bytes=max_bytes,
+        packed_bytes=packed_bytes,
     )
 
 
@@ -373,7 +356,7 @@ class IpcDecoder(BlockDecoder):
         self._share = share
         # With this for every record batch or part, any two neighbours fit.
         self._limit_bytes = (share.limit_bytes - scanned.packed_bytes) // 2
-        self._lease = RollingLease(share)
+        self._lease = RollingLease(share, share.limit_bytes)
         self._opened: dict[int, OpenIpc] = {}
         for batch in scanned.batches:
             num_bytes = batch.decoded_bytes if batch.is_whole else scanned.max_row_bytes

@@ -26,8 +26,7 @@ from penstock.readers.batch_layouts import (
     write_npz,
 )
 from penstock.readers.pickled_samples import PickledFile, holds_pickle, load_pickled
-from penstock.readers.store_manifest import BatchRecord, DamagedFile
-from penstock.readers.store_schema import StoreSchema
+from penstock.readers.store_schema import BatchRecord, DamagedFile, StoreSchema
 from penstock.runtime.durable import replacing
 
 SUFFIXES = {"native": ".batch", "npz": ".npz"}

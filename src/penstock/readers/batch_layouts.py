@@ -34,8 +34,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
-from penstock.readers.store_manifest import BatchRecord, DamagedFile
-from penstock.readers.store_schema import ArrayNames, ArraySpec, DType, StoreSchema
+from penstock.readers.store_schema import ArrayNames, ArraySpec, BatchRecord, DamagedFile, DType, StoreSchema
 from penstock.runtime.checksums import array_checksum, checksum_of_rest, chunks
 
 COMPRESSIONS = ("none", "zlib", "zstd", "lz4")

@@ -41,7 +41,7 @@ def project(schema: pa.Schema, columns: Sequence[str] | None, file: str) -> pa.S
     if columns is None:
         if ROW_COLUMN in schema.names:
             raise DataError.at("this name is reserved for the origin of rows", file=file, column=ROW_COLUMN)
-        return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
+        return pa.schema([pa.field(field.name, plain_type(field.type) or field.type) for field in schema])
     fields = []
     for name in columns:
         positions = schema.get_all_field_indices(name)
@@ -50,27 +50,22 @@ def project(schema: pa.Schema, columns: Sequence[str] | None, file: str) -> pa.S
         if len(positions) > 1:
             raise DataError.at(f"stands {len(positions)} times in this file", file=file, column=name)
         kind = schema.field(positions[0]).type
-        if not is_usable(kind):
+        plain = plain_type(kind)
+        if plain is None:
             advice = next((advice for part, advice in _ADVICE.items() if part in str(kind)), _USABLE)
             raise DataError.at(f"has type {kind}, which cannot be used; {advice}", file=file, column=name)
-        fields.append(pa.field(name, plain_type(kind)))
+        fields.append(pa.field(name, plain))
     return pa.schema(fields)
 
 
-def join_schemas(first: pa.Schema | None, first_file: str, other: pa.Schema, other_file: str) -> pa.Schema:
+def join_schemas(first: pa.Schema, first_file: str, other: pa.Schema, other_file: str) -> pa.Schema:
     """The columns of both files, whose types must agree; string and large_string do, and give the wider one."""
-    if first is None or first.equals(other):
-        return other
-
-    def widened(kind: Any) -> Any:
-        return _with_leaves(kind, lambda leaf: pa.large_string() if pt.is_string(leaf) else leaf)
-
     fields = []
     for field in first:
         joined, other_type = field.type, other.field(field.name).type
         if other_type != joined:
-            joined = widened(joined)
-            if joined != widened(other_type):
+            joined = plain_type(joined, large_strings=True)
+            if joined is None or joined != plain_type(other_type, large_strings=True):
                 raise DataError(
                     f"column '{field.name}' is {field.type} in {first_file} but {other_type} in {other_file}; "
                     "write both with one type"
@@ -79,44 +74,35 @@ def join_schemas(first: pa.Schema | None, first_file: str, other: pa.Schema, oth
     return pa.schema(fields)
 
 
-def _with_leaves(kind: Any, leaf: Callable[[Any], Any]) -> Any:
-    """A type with every type inside of lists, maps and dictionaries exchanged."""
-    if pt.is_dictionary(kind):
-        return pa.dictionary(pa.int32(), _with_leaves(kind.value_type, leaf), kind.ordered)
-    if pt.is_map(kind):
-        return pa.map_(_with_leaves(kind.key_type, leaf), _with_leaves(kind.item_type, leaf))
-    if pt.is_list(kind):
-        return pa.list_(_with_leaves(kind.value_type, leaf))
-    if pt.is_large_list(kind):
-        return pa.large_list(_with_leaves(kind.value_type, leaf))
-    if pt.is_fixed_size_list(kind):
-        return pa.list_(_with_leaves(kind.value_type, leaf), kind.list_size)
-    return leaf(kind)
-
-
-def plain_type(kind: Any) -> Any:
-    """The type that values are given out as.
+def plain_type(kind: Any, large_strings: bool = False) -> Any | None:
+    """The type that values are given out as, None where they cannot be used; `large_strings` widens those inside.
 
     >>> plain_type(pa.list_(pa.string_view()))
     ListType(list<item: string>)
     """
-    return _with_leaves(kind, lambda leaf: pa.string() if pt.is_string_view(leaf) else leaf)
-
-
-def is_usable(kind: Any) -> bool:
     if pt.is_map(kind):
-        return is_usable(kind.key_type) and is_usable(kind.item_type)
-    is_nested = pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)
-    if is_nested or pt.is_dictionary(kind):
-        return is_usable(kind.value_type)
-    is_text = pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
+        inner = [plain_type(part, large_strings) for part in (kind.key_type, kind.item_type)]
+        return None if any(part is None for part in inner) else pa.map_(*inner)
+    if pt.is_dictionary(kind) or pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
+        item = plain_type(kind.value_type, large_strings)
+        if item is None:
+            return None
+        if pt.is_dictionary(kind):
+            return pa.dictionary(pa.int32(), item, kind.ordered)
+        if pt.is_fixed_size_list(kind):
+            return pa.list_(item, kind.list_size)
+        return pa.list_(item) if pt.is_list(kind) else pa.large_list(item)
+    if pt.is_string(kind) or pt.is_string_view(kind):
+        return pa.large_string() if large_strings else pa.string()
     is_number = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)
-    return is_text or is_number or pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_boolean(kind)
+    is_time = pt.is_timestamp(kind) or pt.is_date(kind)
+    return kind if is_number or is_time or pt.is_large_string(kind) or pt.is_boolean(kind) else None
 
 
 def with_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the types of `schema`; columns that have them already are not copied."""
-    arrays = [as_type(array, field.type) for array, field in zip(batch.columns, schema, strict=True)]
+    pairs = zip(batch.columns, schema.types, strict=True)
+    arrays = [array if array.type == kind else as_type(array, kind) for array, kind in pairs]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

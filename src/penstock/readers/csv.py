@@ -13,7 +13,7 @@ import pyarrow.csv
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import MIB
-from penstock.readers.columns import is_usable, project
+from penstock.readers.columns import plain_type, project
 from penstock.readers.files import DataFile
 from penstock.readers.indexed_files import (
     HAS_CHANGED,
@@ -63,9 +63,17 @@ def scan_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadReq
         known[name] = pa.string() if pa.types.is_nested(declared) else declared
     sampled = ((forms[index], text) for index, text in sample_texts(files, indexes, framing))
     types, sizes = _sample_columns(sampled, columns, known)
-    schema, costs = pa.schema(list(types.items())), parse_costs(forms, len(columns))
-    shared = (tuple(files), indexes, framing, schema, *sizes, costs, wanted.quarantine)
-    return ScannedCsv(*shared, forms=tuple(forms))
+    return ScannedCsv(
+        files=tuple(files),
+        columns=pa.schema(list(types.items())),
+        indexes=indexes,
+        framing=framing,
+        sampled_row_bytes=sizes[0],
+        text_row_bytes=sizes[1],
+        costs=parse_costs(forms, len(columns)),
+        quarantine=wanted.quarantine,
+        forms=tuple(forms),
+    )
 
 
 def parse_costs(forms: Sequence[CsvForm], num_columns: int) -> tuple[int, int]:
@@ -146,11 +154,11 @@ def _sample_columns(
         num_bytes += table.select(strings).nbytes + table.num_rows * (num_fixed + 1) * _NUMBER_BYTES
         text_row_bytes = max(text_row_bytes, len(text) // max(1, table.num_rows))
     for name, value_type in types.items():
-        types[name] = value_type if is_usable(value_type) else pa.string()
+        types[name] = pa.string() if plain_type(value_type) is None else value_type
     return types, (max(1, -(-num_bytes // max(1, num_rows))), text_row_bytes)
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False)
 class ScannedCsv(ScannedRecords):
     """A bad record is an error, or goes to the quarantine with nulls in its place."""
 

@@ -27,9 +27,7 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}  # suffixes that stand after the 
 LISTERS: "Registry[Callable[[Uri], list[DataFile]]]" = Registry(
     "scheme",
     {
-        **dict.fromkeys(
-            ("s3", "gs", "gcs", "hdfs", "abfs", "abfss"), "penstock.readers.store_files:list_store"
-        ),
+        **dict.fromkeys(("s3", "gs", "gcs", "hdfs", "abfs", "abfss"), "penstock.readers.storage:list_store"),
         "odps": "penstock.readers.odps:list_tables",
     },
 )
@@ -55,7 +53,7 @@ def path_name(path: str) -> str:
     >>> path_name("s3://bucket/day=1/clicks.csv?region=eu-west-1")
     'clicks.csv'
     """
-    return os.path.basename(path.partition("?")[0] if is_uri(path) else path)
+    return os.path.basename(path.partition("?")[0] if SEPARATOR in path else path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +110,9 @@ class DataFile:
     def name(self) -> str:
         return path_name(self.path)
 
-    @property
-    def suffix(self) -> str:
-        """What tells the format: '.csv' for 'clicks.csv.gz'."""
-        return data_suffix(self.path)
-
 
 def data_suffix(path: str) -> str:
-    """The format's suffix in lower case, without a compression's; of a table its scheme."""
+    """What tells the format, in lower case: '.csv' for 'clicks.csv.gz'; of a table its scheme."""
     if path.startswith(TABLE_SCHEME):
         return TABLE_SCHEME
     stem, suffix = os.path.splitext(_SHARD.sub(r"\1", path_name(path).lower()))
@@ -144,7 +137,7 @@ def list_files(path_spec: str) -> list[DataFile]:
     for part in filter(None, parts):
         uri = Uri.parse(part) if is_uri(part) else None
         if uri is None or uri.scheme == "file":
-            files += map(_data_file, _expand(part if uri is None else f"/{unquote(uri.key)}"))
+            files += _local_files(part if uri is None else f"/{unquote(uri.key)}")
         elif uri.scheme in LISTERS:
             files += LISTERS.get(uri.scheme)(uri)
         else:
@@ -160,23 +153,25 @@ def list_files(path_spec: str) -> list[DataFile]:
     return files
 
 
-def _expand(part: str) -> Iterator[str]:
+def _local_files(part: str) -> Iterator[DataFile]:
     path = os.path.expanduser(part)
-    if os.path.isdir(path):
-        yield from _files_in(path)
-    elif os.path.lexists(path):
-        yield path
-    elif glob.has_magic(path):
-        matches = sorted(glob.glob(path, recursive=True))
-        if not matches:
-            folder = path
-            while glob.has_magic(folder):
-                folder = os.path.dirname(folder)
-            raise DataError(f"{path}: matches nothing; {_content(folder or '.')}")
-        for match in matches:
-            yield from _files_in(match) if os.path.isdir(match) else [match]
-    else:
-        raise _missing(path)
+    matches = [path] if os.path.lexists(path) else sorted(glob.glob(path, recursive=True))
+    if not matches:
+        if not glob.has_magic(path):
+            raise _missing(path)
+        folder = path
+        while glob.has_magic(folder):
+            folder = os.path.dirname(folder)
+        raise DataError(f"{path}: matches nothing; {_content(folder or '.')}")
+    for match in matches:
+        for found in _files_in(match) if os.path.isdir(match) else [match]:
+            try:
+                with open(found, "rb"):
+                    yield DataFile(found, os.path.getsize(found))
+            except PermissionError as error:
+                raise DataError(f"{found}: no permission to read this file") from error
+            except OSError as error:
+                raise DataError(f"{found}: cannot be opened: {error.strerror}") from error
 
 
 def _files_in(folder: str) -> list[str]:
@@ -192,16 +187,6 @@ def _files_in(folder: str) -> list[str]:
     inner = head_folders(names, (entry.name for entry in entries if entry.is_dir()))
     paths = [os.path.join(folder, name) for name in chosen]
     return paths + [path for name in inner for path in _files_in(os.path.join(folder, name))]
-
-
-def _data_file(path: str) -> DataFile:
-    try:
-        with open(path, "rb"):
-            return DataFile(path, os.path.getsize(path))
-    except PermissionError as error:
-        raise DataError(f"{path}: no permission to read this file") from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
 
 
 def _missing(path: str) -> DataError:

@@ -5,8 +5,7 @@ A format adds its `Framing` (where records begin), and to `ScannedRecords` how r
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,12 +13,11 @@ import pyarrow as pa
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, format_size
-from penstock.readers.files import DataFile
 from penstock.readers.order import Blocks, Int64Array
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import RollingLease
 from penstock.readers.record_index import Framing, RecordIndex, TextFile, TextPiece, codec_of, cut_records
-from penstock.readers.scan import BlockDecoder, Fingerprint, ScannedFiles, fingerprint
+from penstock.readers.scan import BlockDecoder, Fingerprint, ScannedFiles
 from penstock.readers.sections import FieldType, ReadingSection
 from penstock.readers.stream import row_ids
 from penstock.runtime.budget import Share
@@ -79,17 +77,55 @@ def join_types(first: Any, second: Any) -> Any:
     return pa.string()
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False)
 class ScannedRecords(ScannedFiles):
-    files: tuple[DataFile, ...]
     indexes: tuple[RecordIndex, ...]
     framing: Framing
-    columns: pa.Schema
     sampled_row_bytes: int  # of a row in memory, from samples all over the files
     text_row_bytes: int  # of a row as it stands in the files: the largest mean of a sampled part
     costs: tuple[int, int]
     """What parsing takes at most, text and columns together: for each byte of text, and for each record."""
     quarantine: Quarantine | None
+    chunks: list[tuple[int, range]] = field(init=False, default_factory=list)
+    """For each block its file, and which chunks of that file's index it has."""
+    fingerprints: tuple[Fingerprint, ...] = field(init=False)
+    blocks: Blocks = field(init=False)
+    min_bytes: int = field(init=False)
+    ample_bytes: int = field(init=False)
+    block_bytes: int = field(init=False)
+    decoder_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        marks: list[Fingerprint] = []
+        rows: list[tuple[int, int, int]] = []
+        for file_index, (file, index) in enumerate(zip(self.files, self.indexes, strict=True)):
+            marks.append((file.name, file.size_bytes, int(index.num_records.sum()), index.checksum))
+            # A chunk of a plain file is a block. A compressed file is one: it cannot be entered in its middle, and
+            # blocks in any order would have to decompress it from its start again and again.
+            numbers = range(len(index.offsets))
+            step = 1 if codec_of(file) is None else max(1, len(numbers))
+            first_row = 0
+            for first in numbers[::step]:
+                num_rows = int(index.num_records[first : first + step].sum())
+                self.chunks.append((file_index, numbers[first : first + step]))
+                rows.append((file_index, first_row, num_rows))
+                first_row += num_rows
+        self.fingerprints, self.blocks = tuple(marks), Blocks.of(rows)
+        # A few rows must fit a piece of a chunk.
+        text_bytes = max(_MIN_PIECE_BYTES, 2 * self.text_row_bytes)
+        self.min_bytes = _COPIES * self.parse_bytes(text_bytes, text_bytes // self.text_row_bytes)
+        self.block_bytes = self.row_bytes * max(
+            int(index.num_records.max(initial=1)) for index in self.indexes
+        )
+        # Chunks are read whole, several at once: one that is read by each thread, and one that waits for its turn. A
+        # compressed file is read by one thread alone.
+        costs = [
+            self.parse_bytes(index.num_bytes, index.num_records).max(initial=0) for index in self.indexes
+        ]
+        whole_bytes = max(self.min_bytes, _COPIES * int(max(costs)))
+        is_compressed = any(codec_of(file) is not None for file in self.files)
+        self.decoder_bytes = 0 if is_compressed else whole_bytes + self.block_bytes
+        self.ample_bytes = max(whole_bytes, max_decode_threads() * self.decoder_bytes)
 
     def parse_bytes(self, text_bytes: Counts, num_records: Counts) -> Counts:
         """What parsing takes: for one text, or for each of many."""
@@ -122,66 +158,9 @@ class ScannedRecords(ScannedFiles):
         row_id = row_ids(file_index, row, 1)[0].as_py()
         self.quarantine.put(row_id, problem, column=column, value=value, row=content)
 
-    @cached_property
-    def fingerprints(self) -> tuple[Fingerprint, ...]:  # type: ignore[override]
-        pairs = zip(self.files, self.indexes, strict=True)
-        return tuple(fingerprint(file, int(index.num_records.sum()), index.checksum) for file, index in pairs)
-
     @property
     def row_bytes(self) -> int:
         return self.sampled_row_bytes
-
-    @cached_property
-    def chunks(self) -> tuple[tuple[int, range], ...]:
-        """For each block its file, and which chunks of that file's index it has.
-
-        A chunk of a plain file is a block. A compressed file is one: it cannot be entered in its middle, and
-        blocks in any order would have to decompress it from its start again and again.
-        """
-        found: list[tuple[int, range]] = []
-        for file_index, (file, index) in enumerate(zip(self.files, self.indexes, strict=True)):
-            numbers = range(len(index.offsets))
-            step = 1 if codec_of(file) is None else max(1, len(numbers))
-            found += [(file_index, numbers[first : first + step]) for first in numbers[::step]]
-        return tuple(found)
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        rows: list[tuple[int, int, int]] = []
-        for file_index, numbers in self.chunks:
-            first_row = rows[-1][1] + rows[-1][2] if numbers.start else 0
-            num_rows = self.indexes[file_index].num_records[numbers.start : numbers.stop].sum()
-            rows.append((file_index, first_row, int(num_rows)))
-        return Blocks.of(rows)
-
-    @cached_property
-    def min_bytes(self) -> int:
-        """A few rows must fit a piece of a chunk."""
-        text_bytes = max(_MIN_PIECE_BYTES, 2 * self.text_row_bytes)
-        return _COPIES * self.parse_bytes(text_bytes, text_bytes // self.text_row_bytes)
-
-    @cached_property
-    def ample_bytes(self) -> int:
-        """Chunks are read whole, several at once."""
-        return max(self._whole_chunk_bytes, max_decode_threads() * self.decoder_bytes)
-
-    @cached_property
-    def _whole_chunk_bytes(self) -> int:
-        costs = [
-            self.parse_bytes(index.num_bytes, index.num_records).max(initial=0) for index in self.indexes
-        ]
-        return max(self.min_bytes, _COPIES * int(max(costs)))
-
-    @cached_property
-    def decoder_bytes(self) -> int:  # type: ignore[override]
-        """A chunk that is read, and one that waits for its turn; a compressed file is read by one thread alone."""
-        is_compressed = any(codec_of(file) is not None for file in self.files)
-        return 0 if is_compressed else self._whole_chunk_bytes + self.block_bytes
-
-    @cached_property
-    def block_bytes(self) -> int:
-        """The chunk with most records."""
-        return self.row_bytes * max(int(index.num_records.max(initial=1)) for index in self.indexes)
 
     def decoder(self, share: Share) -> BlockDecoder:
         return RecordDecoder(self, share)
@@ -192,7 +171,7 @@ class RecordDecoder(BlockDecoder):
         self._scanned = scanned
         self._share = share
         self._max_needed_bytes = share.limit_bytes // _COPIES
-        self._lease = RollingLease(share)
+        self._lease = RollingLease(share, share.limit_bytes)
         self._opened: dict[int, TextFile] = {}
 
     def close(self) -> None:

@@ -60,10 +60,17 @@ def scan_json(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRe
     has_lists = any(pa.types.is_nested(value_type) for value_type in columns.types)
     num_cast = sum(read_columns.field(field.name).type != field.type for field in columns)
     record_bytes = _VALUE_BYTES * (len(columns) + 1) + _NUMBER_AS_STRING_BYTES * num_cast
-    costs = (_COPIES_OF_LISTS if has_lists else _COPIES_OF_TEXT, record_bytes)
-    sizes = (row_bytes, sample.text_row_bytes)
-    shared = (tuple(files), indexes, framing, columns, *sizes, costs, wanted.quarantine)
-    return ScannedJson(*shared, read_columns=read_columns)
+    return ScannedJson(
+        files=tuple(files),
+        columns=columns,
+        indexes=indexes,
+        framing=framing,
+        sampled_row_bytes=row_bytes,
+        text_row_bytes=sample.text_row_bytes,
+        costs=(_COPIES_OF_LISTS if has_lists else _COPIES_OF_TEXT, record_bytes),
+        quarantine=wanted.quarantine,
+        read_columns=read_columns,
+    )
 
 
 def _data_start(file: DataFile) -> int:
@@ -151,7 +158,7 @@ def _content_bytes(value: object) -> int:
     return sum(_SAMPLED_VALUE_BYTES + _content_bytes(item) for item in items)
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False)
 class ScannedJson(ScannedRecords):
     """A bad value is an error, or it is null and its line goes to the quarantine."""
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
 from penstock.readers.batch_layouts import MAX_HEADER_BYTES, npz_members, read_npy_header, reading_archive
-from penstock.readers.files import DataFile
+from penstock.readers.files import DataFile, data_suffix
 from penstock.readers.storage import open_input, read_at
 
 Values = NDArray[Any]
@@ -72,7 +72,7 @@ class StoredArray:
 
 def read_arrays(file: DataFile) -> dict[str, StoredArray]:
     with open_input(file.path) as source:
-        if file.suffix != ".npz":
+        if data_suffix(file.path) != ".npz":
             header = io.BytesIO(read_at(source, MAX_HEADER_BYTES, 0))
             stem = os.path.splitext(file.name)[0]
             return {stem: _array_at(header, file.path, file.path, 0, file.size_bytes)}

@@ -22,7 +22,7 @@ import pyarrow as pa
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import join_schemas, project, with_types
-from penstock.readers.files import COMPRESSIONS, MANIFEST_NAME, DataFile, is_uri, split_file
+from penstock.readers.files import COMPRESSIONS, MANIFEST_NAME, DataFile, data_suffix, is_uri, split_file
 from penstock.readers.numpy_arrays import (
     STREAM_BYTES,
     ArrayFiles,
@@ -43,7 +43,6 @@ from penstock.readers.scan import (
     ReadRequest,
     ScannedFiles,
     ends_checksum,
-    fingerprint,
 )
 from penstock.readers.sections import ReadingSection
 from penstock.readers.storage import open_input
@@ -92,27 +91,29 @@ class ArrayPart(ABC):
         return max(1, self.stream_bytes + num_rows * (self.retained_row_bytes + self.reading_row_bytes))
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False)
 class ScannedArrays(ScannedFiles):
-    files: tuple[DataFile, ...]
-    fingerprints: tuple[Fingerprint, ...]
-    columns: pa.Schema
     parts: tuple[ArrayPart, ...]
 
     @classmethod
     def of(cls, columns: pa.Schema, parts: Sequence[ArrayPart]) -> "ScannedArrays":
-        files, marks = tuple(part.file for part in parts), tuple(part.fingerprint for part in parts)
-        return cls(files, marks, columns, tuple(parts))
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        """Row ranges of about 8 MiB; a part with compressed members is one block, since it is read as a stream."""
-        found: list[tuple[int, int, int]] = []
-        for index, part in enumerate(self.parts):
+        """Blocks are row ranges of about 8 MiB; a part with compressed members is one, since it is read as a stream."""
+        blocks: list[tuple[int, int, int]] = []
+        for index, part in enumerate(parts):
             rows, size = part.num_rows, max(1, _BLOCK_BYTES // part.row_bytes)
             size = max(1, rows) if part.stream_bytes else size
-            found += [(index, first, min(size, rows - first)) for first in range(0, rows, size)]
-        return Blocks.of(found)
+            blocks += [(index, first, min(size, rows - first)) for first in range(0, rows, size)]
+        sizes = [max(part.row_bytes, min(_BLOCK_BYTES, part.num_rows * part.row_bytes)) for part in parts]
+        return cls(
+            files=tuple(part.file for part in parts),
+            fingerprints=tuple(part.fingerprint for part in parts),
+            columns=columns,
+            blocks=Blocks.of(blocks),
+            min_bytes=max(part.share_bytes(_MIN_BATCH_BYTES) for part in parts),
+            ample_bytes=max(part.share_bytes(_BLOCK_BYTES) for part in parts),
+            block_bytes=max(sizes),
+            parts=tuple(parts),
+        )
 
     @cached_property
     def row_bytes(self) -> int:
@@ -123,20 +124,6 @@ class ScannedArrays(ScannedFiles):
         num_bytes, num_rows = sum(sample[0] for sample in samples), sum(sample[1] for sample in samples)
         return -(-num_bytes // max(1, num_rows)) + ROW_ID_BYTES
 
-    @cached_property
-    def min_bytes(self) -> int:
-        return max(part.share_bytes(_MIN_BATCH_BYTES) for part in self.parts)
-
-    @cached_property
-    def ample_bytes(self) -> int:
-        return max(part.share_bytes(_BLOCK_BYTES) for part in self.parts)
-
-    @cached_property
-    def block_bytes(self) -> int:
-        return max(
-            max(part.row_bytes, min(_BLOCK_BYTES, part.num_rows * part.row_bytes)) for part in self.parts
-        )
-
     def decoder(self, share: Share) -> BlockDecoder:
         return ArrayDecoder(self, share)
 
@@ -144,7 +131,7 @@ class ScannedArrays(ScannedFiles):
 class ArrayDecoder(BlockDecoder):
     def __init__(self, scanned: ScannedArrays, share: Share) -> None:
         self._scanned = scanned
-        self._lease = RollingLease(share)
+        self._lease = RollingLease(share, share.limit_bytes)
         self._files = ArrayFiles()
         self._batch_rows = []
         for part in scanned.parts:
@@ -186,7 +173,7 @@ class FilePart(ArrayPart):
         checksum = ends_checksum(group[0])
         for other in group[1:]:
             checksum = zlib.crc32(f"{other.name} {ends_checksum(other)}".encode(), checksum)
-        self.fingerprint = fingerprint(self.file, self.num_rows, checksum)
+        self.fingerprint = (self.file.name, self.file.size_bytes, self.num_rows, checksum)
         self.row_bytes = max(1, sum(given_row_bytes(array.dtype, array.shape) for array in arrays.values()))
         self.retained_row_bytes = self.row_bytes
         self.reading_row_bytes = max(1, sum(array.reading_row_bytes for array in arrays.values()))
@@ -253,9 +240,10 @@ class _Stores:
             else:
                 path = file.path.partition("?")[0] if is_uri(file.path) else file.path
                 parts.append((os.path.dirname(path) or ".", None))
-        of_plain_files = {part for part, file in zip(parts, files, strict=True) if file.suffix != ".npz"}
+        pairs = list(zip(parts, files, strict=True))
+        of_plain_files = {part for part, file in pairs if data_suffix(file.path) != ".npz"}
         groups: dict[tuple[str, str | None], list[DataFile]] = {}
-        for part, file in zip(parts, files, strict=True):
+        for part, file in pairs:
             is_alone = part not in of_plain_files and part[1] is None
             groups.setdefault((file.path, None) if is_alone else part, []).append(file)
         named = {}
@@ -290,9 +278,10 @@ def scan_numpy(_: ReadingSection, files: Sequence[DataFile], request: ReadReques
         parts.append(part)
         if part.num_rows or (schema is None and index == len(groups) - 1):
             types = pa.schema([(column, _type_of(array, column)) for column, array in part.arrays.items()])
-            first_path = name if schema is None else first_path
-            schema = join_schemas(schema, first_path, types, name)
-            columns = schema.names
+            if schema is None:
+                schema, first_path, columns = types, name, types.names
+            elif not schema.equals(types):
+                schema = join_schemas(schema, first_path, types, name)
     if schema is None:
         raise DataError("no NumPy files are given")
     return ScannedArrays.of(schema, parts)
@@ -385,7 +374,7 @@ class HeldPart(ArrayPart):
         for first_row in (0, self.num_rows - end_rows):
             for batch in self.read(ArrayFiles(), schema, first_row, first_row + end_rows):
                 checksum = zlib.crc32(batch.serialize(), checksum)
-        self.fingerprint = fingerprint(self.file, self.num_rows, checksum)
+        self.fingerprint = (self.file.name, self.file.size_bytes, self.num_rows, checksum)
 
     def read(self, files: ArrayFiles, schema: pa.Schema, first: int, end: int) -> Iterator[pa.RecordBatch]:
         self.close()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -26,9 +26,9 @@ from penstock.readers.columns import as_type, join_schemas, project
 from penstock.readers.files import DataFile, Uri, describe_content
 from penstock.readers.order import Blocks
 from penstock.readers.reading import RollingLease
-from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles, fingerprint
+from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
-from penstock.readers.stream import ROW_FIELD
+from penstock.readers.stream import ROW_ID_BYTES
 from penstock.runtime.budget import Share
 
 T = TypeVar("T")
@@ -229,9 +229,22 @@ class TableRows:
             self.num_rows = int(self._opened(None).count) if num_rows is None else num_rows
 
     def batches(self, first_row: int, num_rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows from `first_row` on as the wanted columns, in batches as the service cuts them."""
+        """The rows from `first_row` on as the requested columns, in batches as the service cuts them."""
         keys = self._path.keys
-        columns = [name for name in schema.names if name not in keys]
+        for batch in self._received(first_row, num_rows, [name for name in schema.names if name not in keys]):
+            arrays = []
+            for name, kind in zip(schema.names, schema.types, strict=True):
+                array: Any = pa.repeat(keys[name], len(batch)) if name in keys else batch.column(name)
+                try:
+                    arrays.append(as_type(array, kind))
+                except pa.ArrowInvalid as error:
+                    raise DataError.at(
+                        f"cannot be read as {kind}: {error}", file=str(self._path), column=name
+                    ) from error
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _received(self, first_row: int, num_rows: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """As they come; what breaks off goes on behind the last row that came."""
         done = failures = 0
         while done < num_rows:
             try:
@@ -239,14 +252,9 @@ class TableRows:
                 with closing(_call(self._opened(self.num_rows).open_arrow_reader, *request)) as reader:
                     while (batch := _call(reader.read_next_batch)) is not None:
                         if batch.num_rows:
-                            arrays: list[Any] = [
-                                pa.repeat(keys[name], len(batch)) if name in keys else batch.column(name)
-                                for name in schema.names
-                            ]
-                            arrays = [as_type(*pair) for pair in zip(arrays, schema.types, strict=True)]
                             failures = 0
                             done += batch.num_rows
-                            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                            yield batch
                 if done < num_rows:
                     raise EOFError(
                         f"the service ended the rows from {first_row} on after {done} of {num_rows}"
@@ -289,52 +297,48 @@ def scan_odps(_: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest)
         (path,) = TablePath.parse(Uri.parse(file.path))
         checksum, stored = _describe(path)[1:]
         columns = project(stored, wanted.columns, str(path))
-        schema = join_schemas(schema, files[0].path, columns, file.path)
+        if schema is None or schema.equals(columns):
+            schema = columns
+        else:
+            schema = join_schemas(schema, files[0].path, columns, file.path)
         tables.append((path, TableRows(path).num_rows))
-        fingerprints.append(fingerprint(file, tables[-1][1], checksum))
+        fingerprints.append((file.name, file.size_bytes, tables[-1][1], checksum))
     if schema is None:
         raise DataError("no tables are given")
-    return ScannedOdps(tuple(files), tuple(fingerprints), tuple(tables), schema)
-
-
-@dataclass(frozen=True)
-class ScannedOdps(ScannedFiles):
-    files: tuple[DataFile, ...]
-    fingerprints: tuple[Fingerprint, ...]
-    tables: tuple[tuple[TablePath, int], ...]  # with how many rows each has
-    columns: pa.Schema
-
-    @cached_property
-    def blocks(self) -> Blocks:
-        """Equal ranges of rows, whatever the memory: a saved position must mean the same rows later."""
-        return Blocks.of(
+    found_rows = found_bytes = 0
+    for path, num_rows in [table for table in tables if table[1]][:_SAMPLED_TABLES]:
+        for batch in TableRows(path, num_rows).batches(0, min(_SAMPLED_ROWS, num_rows), schema):
+            found_rows += batch.num_rows
+            found_bytes += batch.nbytes
+    row_bytes = -(-found_bytes // max(1, found_rows)) + ROW_ID_BYTES
+    min_bytes = _COPIES * max(_SLACK * row_bytes, _MIN_REQUEST_BYTES)
+    ample_bytes = max(min_bytes, _COPIES * min(_MAX_REQUEST_BYTES, _SLACK * BLOCK_ROWS * row_bytes))
+    return ScannedOdps(
+        files=tuple(files),
+        fingerprints=tuple(fingerprints),
+        columns=schema,
+        # Equal ranges of rows, whatever the memory: a saved position must mean the same rows later.
+        blocks=Blocks.of(
             (index, first_row, min(BLOCK_ROWS, num_rows - first_row))
-            for index, (_, num_rows) in enumerate(self.tables)
+            for index, (_, num_rows) in enumerate(tables)
             for first_row in range(0, num_rows, BLOCK_ROWS)
-        )
+        ),
+        min_bytes=min_bytes,
+        ample_bytes=ample_bytes,
+        block_bytes=ample_bytes // _COPIES,  # the rows of one request, should the service send them at once
+        tables=tuple(tables),
+        sampled_row_bytes=row_bytes,
+    )
 
-    @cached_property
+
+@dataclass(kw_only=True, eq=False)
+class ScannedOdps(ScannedFiles):
+    tables: tuple[tuple[TablePath, int], ...]  # with how many rows each has
+    sampled_row_bytes: int
+
+    @property
     def row_bytes(self) -> int:
-        """From the first rows of a few tables."""
-        found_rows = found_bytes = 0
-        for path, num_rows in [table for table in self.tables if table[1]][:_SAMPLED_TABLES]:
-            for batch in TableRows(path, num_rows).batches(0, min(_SAMPLED_ROWS, num_rows), self.columns):
-                found_rows += batch.num_rows
-                found_bytes += batch.nbytes
-        return -(-found_bytes // max(1, found_rows)) + ROW_FIELD.type.bit_width // 8
-
-    @property
-    def min_bytes(self) -> int:
-        return _COPIES * max(_SLACK * self.row_bytes, _MIN_REQUEST_BYTES)
-
-    @property
-    def ample_bytes(self) -> int:
-        return max(self.min_bytes, _COPIES * min(_MAX_REQUEST_BYTES, _SLACK * BLOCK_ROWS * self.row_bytes))
-
-    @property
-    def block_bytes(self) -> int:
-        """The rows of one request, should the service send them at once."""
-        return self.ample_bytes // _COPIES
+        return self.sampled_row_bytes
 
     def decoder(self, share: Share) -> BlockDecoder:
         return OdpsDecoder(self, share)
@@ -345,7 +349,7 @@ class OdpsDecoder(BlockDecoder):
         self._scanned = scanned
         self._row_bytes = scanned.row_bytes
         self._share = share
-        self._lease = RollingLease(share)
+        self._lease = RollingLease(share, share.limit_bytes)
         self._request_bytes = min(_MAX_REQUEST_BYTES, share.limit_bytes // _COPIES)
         self._tables: dict[int, TableRows] = {}
 

@@ -40,7 +40,7 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.num_rows)
 
-    @cached_property
+    @property
     def total_rows(self) -> int:
         return int(self.num_rows.sum())
 

@@ -7,32 +7,29 @@ known from a sample, which keeps them in their dictionaries, and every batch is 
 Never through the dataset scanner, which reads ahead without a bound.
 """
 
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import join_schemas, project, with_types
-from penstock.readers.files import DataFile, is_uri
+from penstock.readers.files import DataFile
 from penstock.readers.order import Blocks
-from penstock.readers.parquet_files import (
-    OpenParquet,
-    RowGroup,
-    Sample,
-    footer_checksum,
-    page_size,
-    read_row_groups,
-    reading_file,
-    take_sample,
-)
 from penstock.readers.reading import RollingLease
-from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles, fingerprint
+from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
+from penstock.readers.storage import StoreFile, open_input, read_at
 from penstock.readers.stream import ROW_ID_BYTES
 from penstock.runtime.budget import Share
 
@@ -43,13 +40,103 @@ _MAX_PART_BYTES, _MAX_PART_ROWS, _PART_SHARE = 16 * MIB, 65_536, 16
 _PARTS = 3  # ...and so many times that exists at once: being made, being cut, handed out
 _GROUP_BYTES = 16 * MIB  # pages of columns that are open at once where a row group is decoded whole
 _SHRINK = 8  # rows that take more than expected are decoded again in batches so many times smaller
-_MAX_FETCHED_BYTES = 64 * MIB
+_MAX_FETCHED_BYTES, _MAX_SAMPLED_FETCH_BYTES = 64 * MIB, 32 * MIB
 """A row group of an object store is fetched at once, as stored, up to this size."""
 _MAX_OPEN_FILES = 16
+_STREAM_BYTES = 64 * KIB  # read at once from the file, per column
+_USUAL_PAGE_BYTES = MIB + 32 * KIB
+"""What writers make a page or a dictionary by default, and a little more."""
+_WIDTH_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
+_DECIMAL_BYTES, _VALIDITY_BYTES, _OFFSET_BYTES = 32, 1, 4
+_SAMPLED_GROUPS, _SAMPLED_STORE_GROUPS = 8, 2
+"""In a store each look is a request: fewer row groups, and those whole, as stored."""
+_SAMPLED_ROWS, _SAMPLED_BYTES = 1024, 8 * MIB
+"""Of a row group with fewer bytes as stored all rows are sampled, of a larger one so many."""
+_SAMPLED_COLUMNS = 8
+"""Decoded together: the pages of all columns of a wide table would take more than the rows."""
+
+
+class OpenParquet(pq.ParquetFile):
+    """A Parquet file that closes what it is read from."""
+
+    def __init__(self, file: DataFile, read_dictionary: Sequence[str] = ()) -> None:
+        self.source = open_input(file.path)
+        try:
+            # Without `buffer_size` Arrow loads the column chunks of a row group whole, compressed, even with
+            # `pre_buffer` off: 206 MB instead of 87 MB for one row group of a million rows and 40 columns.
+            super().__init__(
+                self.source,
+                pre_buffer=False,
+                buffer_size=_STREAM_BYTES,
+                page_checksum_verification=True,
+                read_dictionary=list(read_dictionary),
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(
+                f"{file.path}: is not a whole Parquet file: {_one_line(error)}; write it again, or leave it out"
+            ) from error
+
+    def close(self, force: bool = True) -> None:
+        super().close(force)
+
+    @contextmanager
+    def holding(self, ranges: Sequence[tuple[int, int]]) -> Iterator[None]:
+        """Have column chunks in memory as stored: in an object store each read is a request."""
+        assert isinstance(self.source, StoreFile)
+        self.source.remote.hold(ranges)
+        try:
+            yield
+        finally:
+            self.source.remote.hold([])
+
+
+@contextmanager
+def _reading(file: DataFile) -> Iterator[None]:
+    """Turns what Arrow raises over a torn or damaged file into an error that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"{file.path}: cannot be read to its end, it is damaged: {_one_line(error)}; write it again"
+        ) from error
+
+
+def _one_line(error: Exception) -> str:
+    return str(error).splitlines()[0].partition(". ")[0].rstrip(".") if str(error) else type(error).__name__
+
+
+class StringChunk(NamedTuple):
+    """A physical column with strings in a row group: what they take in memory is not in the footer."""
+
+    column: str
+    path: str
+    num_values: int
+    uncompressed_bytes: int
+    has_dictionary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group of one file: what is read, permuted and resumed as a unit. All bytes are of requested columns."""
+
+    file_index: int
+    index: int
+    first_row: int
+    num_rows: int
+    stored_bytes: int
+    number_bytes: int  # in memory, of everything but the characters of strings
+    page_bytes: int  # what pages and dictionaries of numbers take while all columns are decoded at once
+    max_page_bytes: int  # the same of the largest column
+    strings: tuple[StringChunk, ...]
+    stored_ranges: tuple[
+        tuple[int, int], ...
+    ]  # offset and bytes of column chunks in an object store; else none
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
+    """What a row group takes in memory."""
+
     num_rows: int
     decoded_bytes: int
     max_row_bytes: float  # over about a thousand consecutive rows; not the largest single row
@@ -57,6 +144,7 @@ class Needs:
     group_bytes: int
     """The same for those columns that are decoded together where the row group is decoded whole."""
     held_bytes: int  # what is fetched of an object store at once
+    whole_bytes: int  # all that decoding it whole takes
 
     def parts(self, limit_bytes: int) -> tuple[int, int, int]:
         """Rows at a time where the share is so large, their bytes, and what is needed in all."""
@@ -65,81 +153,25 @@ class Needs:
         part_bytes = int(rows * self.max_row_bytes)
         return rows, part_bytes, self.page_bytes + _PARTS * part_bytes
 
-    @property
-    def whole_bytes(self) -> int:
-        return self.decoded_bytes + self.group_bytes + self.held_bytes
+
+class Sample(NamedTuple):
+    row_bytes: float
+    string_bytes: dict[str, tuple[float, float]]
+    """For each column with strings their characters in a row: the mean, and the most over about a thousand rows."""
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False)
 class ScannedParquet(ScannedFiles):
-    files: tuple[DataFile, ...]
-    fingerprints: tuple[Fingerprint, ...]
-    columns: pa.Schema
     groups: tuple[RowGroup, ...]
+    needs: tuple[Needs, ...]
+    sample: Sample | None  # None: there are no strings, and no row was looked at yet
 
     @cached_property
-    def blocks(self) -> Blocks:
-        return Blocks.of((group.file_index, group.first_row, group.num_rows) for group in self.groups)
-
-    @cached_property
-    def sample(self) -> Sample:
-        return take_sample(self.files, self.columns, self.groups)
-
-    @property
     def row_bytes(self) -> int:
-        return -int(-self.sample.row_bytes // 1) + ROW_ID_BYTES if self.groups else 1
-
-    @cached_property
-    def needs(self) -> tuple[Needs, ...]:
-        has_strings = any(group.strings for group in self.groups)
-        string_bytes = self.sample.string_bytes if has_strings else {}
-        needs = []
-        for group in self.groups:
-            decoded_bytes, max_page_bytes = group.number_bytes, group.max_page_bytes
-            page_bytes = group.page_bytes
-            max_row_bytes = 1 + group.number_bytes / group.num_rows
-            for chunk in group.strings:
-                mean, peak = string_bytes.get(chunk.column, (0.0, 0.0))
-                decoded_bytes += max(chunk.uncompressed_bytes, int(mean * group.num_rows))
-                max_row_bytes += max(peak, chunk.uncompressed_bytes / group.num_rows)
-                # A writer looks at the size of a page when it has added a thousand values.
-                usual_bytes = int(1024 * peak * group.num_rows / max(1, chunk.num_values))
-                chunk_bytes = page_size(chunk.uncompressed_bytes, chunk.has_dictionary, usual_bytes)
-                page_bytes += chunk_bytes
-                max_page_bytes = max(max_page_bytes, chunk_bytes)
-            group_bytes = max(max_page_bytes, min(page_bytes, _GROUP_BYTES))
-            is_remote = is_uri(self.files[group.file_index].path)
-            held_bytes = group.stored_bytes if is_remote and group.stored_bytes <= _MAX_FETCHED_BYTES else 0
-            needs.append(
-                Needs(group.num_rows, decoded_bytes, max_row_bytes, page_bytes, group_bytes, held_bytes)
-            )
-        return tuple(needs)
-
-    @cached_property
-    def min_bytes(self) -> int:
-        """To a KiB; row groups are decoded in parts, unless they fit whole sooner."""
-        low, high = 0, 1
-        while not _split(self.needs, high * KIB)[0]:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if _split(self.needs, middle * KIB)[0] else (middle, high)
-        return high * KIB
-
-    @cached_property
-    def ample_bytes(self) -> int:
-        """Row groups are decoded whole, unless they are huge, and those of object stores fetched at once."""
-        whole = [need for need in self.needs if need.decoded_bytes <= _MAX_WHOLE_BYTES]
-        huge = [need for need in self.needs if need.decoded_bytes > _MAX_WHOLE_BYTES]
-        retained_bytes = max((need.decoded_bytes for need in whole), default=0)
-        needed_bytes = [need.whole_bytes for need in whole]
-        needed_bytes += [need.parts(_PART_SHARE * _MAX_PART_BYTES)[2] + need.held_bytes for need in huge]
-        return max(MIB, self.min_bytes, -(-(retained_bytes + max(needed_bytes, default=0)) // MIB) * MIB)
-
-    @cached_property
-    def block_bytes(self) -> int:
-        sizes = (need.decoded_bytes for need in self.needs)
-        return max([1, *(size if size <= _MAX_WHOLE_BYTES else _MAX_PART_BYTES for size in sizes)])
+        if not self.groups:
+            return 1
+        sample = self.sample or _take_sample(self.files, self.columns, self.groups)
+        return -int(-sample.row_bytes // 1) + ROW_ID_BYTES
 
     def decoder(self, share: Share) -> BlockDecoder:
         return ParquetDecoder(self, share)
@@ -155,15 +187,179 @@ def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequ
         with OpenParquet(file) as opened:
             num_rows = opened.metadata.num_rows
             if num_rows or (schema is None and file_index == len(files) - 1):
-                first_path = file.path if schema is None else first_path
                 projected = project(opened.schema_arrow, columns, file.path)
-                schema = join_schemas(schema, first_path, projected, file.path)
-                columns = schema.names
-                groups += read_row_groups(opened.metadata, file_index, columns)
-        marks.append(fingerprint(file, num_rows, footer_checksum(file)))
+                if schema is None:
+                    schema, first_path, columns = projected, file.path, projected.names
+                elif not schema.equals(projected):
+                    schema = join_schemas(schema, first_path, projected, file.path)
+                groups += _row_groups(opened, file_index, schema.names)
+            # The footer holds the sizes, offsets and statistics of all columns; its length and a magic word follow.
+            tail_offset = max(0, file.size_bytes - 8)
+            footer_bytes = int.from_bytes(read_at(opened.source, 4, tail_offset), "little")
+            footer = read_at(opened.source, footer_bytes, max(0, tail_offset - footer_bytes))
+        marks.append((file.name, file.size_bytes, num_rows, zlib.crc32(footer)))
     if schema is None:
         raise DataError("no Parquet files are given")
-    return ScannedParquet(tuple(files), tuple(marks), schema, tuple(groups))
+
+    has_strings = any(group.strings for group in groups)
+    sample = _take_sample(files, schema, groups) if has_strings else None
+    needs = [_needs(group, sample.string_bytes if sample else {}) for group in groups]
+    # The smallest share, to a KiB: row groups are decoded in parts, unless they fit whole sooner.
+    low, high = 0, 1
+    while not _split(needs, high * KIB)[0]:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _split(needs, middle * KIB)[0] else (middle, high)
+    # With an ample one they are decoded whole, unless they are huge, and those of object stores fetched at once.
+    whole = [need for need in needs if need.decoded_bytes <= _MAX_WHOLE_BYTES]
+    huge = [need for need in needs if need.decoded_bytes > _MAX_WHOLE_BYTES]
+    retained_bytes = max((need.decoded_bytes for need in whole), default=0)
+    needed = [need.whole_bytes for need in whole]
+    needed += [need.parts(_PART_SHARE * _MAX_PART_BYTES)[2] + need.held_bytes for need in huge]
+    ample_bytes = -(-(retained_bytes + max(needed, default=0)) // MIB) * MIB
+    return ScannedParquet(
+        files=tuple(files),
+        fingerprints=tuple(marks),
+        columns=schema,
+        blocks=Blocks.of((group.file_index, group.first_row, group.num_rows) for group in groups),
+        min_bytes=high * KIB,
+        ample_bytes=max(MIB, high * KIB, ample_bytes),
+        block_bytes=max(1, retained_bytes, _MAX_PART_BYTES if huge else 0),
+        groups=tuple(groups),
+        needs=tuple(needs),
+        sample=sample,
+    )
+
+
+def _row_groups(opened: OpenParquet, file_index: int, columns: Sequence[str]) -> Iterator[RowGroup]:
+    metadata, requested = opened.metadata, frozenset(columns)
+    is_remote = isinstance(opened.source, StoreFile)
+    leaves = []  # the physical columns of the requested ones: a list of lists or a map has several levels
+    for leaf in range(metadata.num_columns):
+        column = metadata.schema.column(leaf)
+        name = column.path if column.path in requested else column.path.partition(".")[0]
+        if name in requested:
+            is_decimal = column.logical_type.type == "DECIMAL"
+            is_string = column.physical_type == "BYTE_ARRAY" and not is_decimal
+            width = _DECIMAL_BYTES if is_decimal else _WIDTH_BYTES.get(column.physical_type) or column.length
+            value_bytes = _VALIDITY_BYTES + (_OFFSET_BYTES if is_string else width or _DECIMAL_BYTES)
+            leaves.append((leaf, name, column.path, column.max_repetition_level, is_string, value_bytes))
+    first_row = 0
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        num_rows = group.num_rows
+        stored_bytes = number_bytes = page_bytes = max_page_bytes = 0
+        strings, ranges = [], []
+        for leaf, name, path, depth, is_string, value_bytes in leaves:
+            chunk = group.column(leaf)
+            size, num_values = chunk.total_uncompressed_size, chunk.num_values
+            stored_bytes += chunk.total_compressed_size
+            number_bytes += depth * (num_values + num_rows) * (_OFFSET_BYTES + _VALIDITY_BYTES)
+            number_bytes += num_values * value_bytes
+            if is_string:
+                strings.append(StringChunk(name, path, num_values, size, chunk.has_dictionary_page))
+            else:
+                chunk_bytes = _page_size(size, chunk.has_dictionary_page)
+                page_bytes += chunk_bytes
+                max_page_bytes = max(max_page_bytes, chunk_bytes)
+            if is_remote:
+                start = min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
+                ranges.append((start, chunk.total_compressed_size))
+        if num_rows:
+            sizes = (stored_bytes, number_bytes, page_bytes, max_page_bytes)
+            yield RowGroup(file_index, index, first_row, num_rows, *sizes, tuple(strings), tuple(ranges))
+        first_row += num_rows
+
+
+def _page_size(uncompressed_bytes: int, has_dictionary: bool, usual_bytes: int = 0) -> int:
+    """What a column holds beside its values while it is decoded, at most, unless its pages are unusual."""
+    page_bytes = min(uncompressed_bytes, max(usual_bytes, _USUAL_PAGE_BYTES))
+    held_bytes = page_bytes + min(page_bytes, _STREAM_BYTES)
+    if has_dictionary:  # It is there as read and as decoded.
+        held_bytes += 2 * min(uncompressed_bytes, _USUAL_PAGE_BYTES)
+    return min(held_bytes, 2 * uncompressed_bytes + _STREAM_BYTES)
+
+
+def _take_sample(files: Sequence[DataFile], schema: pa.Schema, groups: Sequence[RowGroup]) -> Sample:
+    """Decode a few row groups. Strings stay in dictionaries: they may be larger in memory than in the file."""
+    is_remote = any(group.stored_ranges for group in groups)
+    num_groups = min(len(groups), _SAMPLED_STORE_GROUPS if is_remote else _SAMPLED_GROUPS)
+    all_rows, all_bytes = 0, 0.0
+    strings: dict[str, tuple[float, float]] = {}
+    for group in (groups[index] for index in np.linspace(0, len(groups) - 1, num_groups, dtype=int)):
+        file = files[group.file_index]
+        string_bytes = sum(chunk.uncompressed_bytes for chunk in group.strings)
+        is_small = group.number_bytes + string_bytes <= _SAMPLED_BYTES
+        num_rows = group.num_rows if is_small else min(group.num_rows, _SAMPLED_ROWS)
+        is_fetched = group.stored_ranges and group.stored_bytes <= _MAX_SAMPLED_FETCH_BYTES
+        with (
+            OpenParquet(file, [chunk.path for chunk in group.strings]) as opened,
+            _reading(file),
+            opened.holding(group.stored_ranges) if is_fetched else nullcontext(),
+        ):
+            for start in range(0, len(schema), _SAMPLED_COLUMNS):
+                names = schema.names[start : start + _SAMPLED_COLUMNS]
+                batch = next(opened.iter_batches(num_rows, [group.index], names, use_threads=False))
+                for name in names:
+                    array: Any = batch.column(name)
+                    ends: Any
+                    ends, dictionary_bytes = _string_ends(array)
+                    if ends is None or pa.types.is_dictionary(schema.field(name).type):
+                        ends = np.linspace(0, dictionary_bytes, batch.num_rows + 1)
+                    # Indices into a dictionary take as much as the offsets of strings.
+                    num_bytes = array.nbytes + int(ends[-1]) - dictionary_bytes
+                    all_bytes += num_bytes * group.num_rows / batch.num_rows
+                    window = min(_SAMPLED_ROWS, batch.num_rows)
+                    found = ends[-1] / batch.num_rows, (ends[window:] - ends[:-window]).max() / window
+                    known = strings.get(name, found)
+                    strings[name] = max(known[0], found[0]), max(known[1], found[1])
+        all_rows += group.num_rows
+    return Sample(all_bytes / max(1, all_rows), strings)
+
+
+def _string_ends(array: Any) -> tuple[NDArray[np.int64] | None, int]:
+    """Bytes of coded strings in the first 0, 1, 2, ... values (None: there are none), and of their dictionaries."""
+    types = pa.types
+    if types.is_map(array.type):
+        found = [_string_ends(array.keys), _string_ends(array.items)]
+        ends: Any = sum(ends for ends, _ in found if ends is not None)
+        has_strings = any(ends is not None for ends, _ in found)
+        return ends[np.asarray(array.offsets)] if has_strings else None, found[0][1] + found[1][1]
+    is_fixed = types.is_fixed_size_list(array.type)
+    if is_fixed or types.is_list(array.type) or types.is_large_list(array.type):
+        ends, dictionary_bytes = _string_ends(array.values)
+        starts = np.arange(len(array) + 1) * array.type.list_size if is_fixed else np.asarray(array.offsets)
+        return None if ends is None else ends[starts], dictionary_bytes
+    if not types.is_dictionary(array.type):
+        return None, 0
+    kind, dictionary_bytes = array.type.value_type, int(array.dictionary.nbytes)
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)):
+        return None, dictionary_bytes
+    lengths = pc.take(pc.binary_length(array.dictionary), array.indices)
+    ends = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(np.asarray(pc.fill_null(lengths, 0)), out=ends[1:])
+    return ends, dictionary_bytes
+
+
+def _needs(group: RowGroup, string_bytes: dict[str, tuple[float, float]]) -> Needs:
+    num_rows, decoded_bytes = group.num_rows, group.number_bytes
+    page_bytes, max_page_bytes = group.page_bytes, group.max_page_bytes
+    max_row_bytes = 1 + group.number_bytes / num_rows
+    for chunk in group.strings:
+        mean, peak = string_bytes.get(chunk.column, (0.0, 0.0))
+        decoded_bytes += max(chunk.uncompressed_bytes, int(mean * num_rows))
+        max_row_bytes += max(peak, chunk.uncompressed_bytes / num_rows)
+        # A writer looks at the size of a page when it has added a thousand values.
+        usual_bytes = int(1024 * peak * num_rows / max(1, chunk.num_values))
+        chunk_bytes = _page_size(chunk.uncompressed_bytes, chunk.has_dictionary, usual_bytes)
+        page_bytes += chunk_bytes
+        max_page_bytes = max(max_page_bytes, chunk_bytes)
+    group_bytes = max(max_page_bytes, min(page_bytes, _GROUP_BYTES))
+    is_fetched = group.stored_ranges and group.stored_bytes <= _MAX_FETCHED_BYTES
+    held_bytes = group.stored_bytes if is_fetched else 0
+    whole_bytes = decoded_bytes + group_bytes + held_bytes
+    return Needs(num_rows, decoded_bytes, max_row_bytes, page_bytes, group_bytes, held_bytes, whole_bytes)
 
 
 def _split(needs: Sequence[Needs], limit_bytes: int) -> tuple[bool, int, int]:
@@ -222,7 +418,7 @@ class ParquetDecoder(BlockDecoder):
         if not is_there or opened.metadata.row_group(group.index).num_rows != group.num_rows:
             raise DataError(f"{file.path}: has changed while it was being read")
         end = 0
-        with reading_file(file):
+        with _reading(file):
             is_whole = need.decoded_bytes <= self._max_whole_bytes
             # Where batches end follows from the row group alone, so that a run that continues cuts as before.
             for batch in self._whole(opened, group, need) if is_whole else self._parts(opened, group, need):
@@ -242,7 +438,7 @@ class ParquetDecoder(BlockDecoder):
         size = -(-len(names) // num_groups)
         columns: dict[str, Any] = {}
         num_bytes = 0
-        with opened.holding(group.index, names if need.held_bytes else ()):
+        with opened.holding(group.stored_ranges) if need.held_bytes else nullcontext():
             for start in range(0, len(names), size):
                 some = names[start : start + size]
                 table = opened.read_row_group(group.index, columns=some, use_threads=self.use_threads)
@@ -270,7 +466,7 @@ class ParquetDecoder(BlockDecoder):
             raise self._too_large(group, needed_bytes)
         (self._lease.change if is_moved else self._lease.move_on)(needed_bytes, 0)
         done = leased_bytes = 0
-        with opened.holding(group.index, self._names if is_fetched else ()):
+        with opened.holding(group.stored_ranges) if is_fetched else nullcontext():
             while done < group.num_rows:
                 skipped = done
                 for batch in opened.iter_batches(rows, [group.index], self._names, use_threads=False):

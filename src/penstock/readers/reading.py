@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ _OTHER_FILES = f"go on with these (train: --new_data), or {START_ANEW}"
 _ENOUGH_WAITING = 2  # with so many batches waiting, one core is enough to decode the next
 
 
+@dataclass(eq=False)
 class RollingLease:
     """Leases the block in work, and of the one before it what may still be in use as views.
 
@@ -33,10 +35,11 @@ class RollingLease:
     decides as the first one did: `max_needed_bytes` is for the block in work, the rest for what is retained.
     """
 
-    def __init__(self, share: Share, max_needed_bytes: int | None = None) -> None:
-        self._share = share
-        self.max_needed_bytes = share.limit_bytes if max_needed_bytes is None else max_needed_bytes
-        self._held_bytes = self._needed_bytes = self._retained_bytes = 0
+    _share: Share
+    max_needed_bytes: int
+    _held_bytes: int = field(default=0, init=False)
+    _needed_bytes: int = field(default=0, init=False)
+    _retained_bytes: int = field(default=0, init=False)
 
     def move_on(self, needed_bytes: int, retained_bytes: int) -> None:
         """Take the bytes of the next block; of the present one only what it said it retains stays leased."""

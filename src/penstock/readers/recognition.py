@@ -9,7 +9,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.config.sizes import KIB, MIB, parse_size
 from penstock.readers import FORMATS
-from penstock.readers.files import DataFile, list_files
+from penstock.readers.files import DataFile, data_suffix, list_files
 from penstock.readers.record_index import TextFile
 from penstock.readers.scan import dataset_type_of
 from penstock.readers.sections import Field, ReadingSection, parse_fields
@@ -59,7 +59,7 @@ def reading_of(
     if not is_csv and (delimiter is not None or not with_header):
         option = "--delimiter" if delimiter is not None else "--no-header"
         raise ConfigError(f"{option} has no effect: {files[0].path} is not CSV")
-    separator = "\t" if files[0].suffix == ".tsv" else ","
+    separator = "\t" if data_suffix(files[0].path) == ".tsv" else ","
     if delimiter is not None:
         separator = _ESCAPES.get(delimiter, delimiter)
         if len(separator) != 1:

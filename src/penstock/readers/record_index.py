@@ -26,7 +26,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.files import COMPRESSIONS, DataFile
 from penstock.readers.order import Int64Array
-from penstock.readers.scan import ends_checksum, fingerprint
+from penstock.readers.scan import ends_checksum
 from penstock.readers.storage import open_input
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs begin UTF-8 text with it
@@ -279,7 +279,7 @@ def index_records(
         return RecordIndex.of(checksum, scan())
     # What the index follows from, and when the file was written, so that a change in its middle is noticed.
     changed_ns = os.stat(file.path).st_mtime_ns if os.path.exists(file.path) else None
-    key = json.dumps([_VERSION, fingerprint(file, None, checksum), changed_ns, form, CHUNK_BYTES])
+    key = json.dumps([_VERSION, (file.name, file.size_bytes, None, checksum), changed_ns, form, CHUNK_BYTES])
     path = index_dir / f"{file.name}.{hashlib.sha256(key.encode()).hexdigest()[:16]}.npz"
     try:
         with np.load(path) as kept:

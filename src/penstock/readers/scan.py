@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
 from penstock.readers import READERS
-from penstock.readers.files import HDF5_SUFFIXES, TYPE_OF_SUFFIX, DataFile
+from penstock.readers.files import HDF5_SUFFIXES, TYPE_OF_SUFFIX, DataFile, data_suffix
 from penstock.readers.order import Blocks
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.sections import ReadingSection
@@ -52,38 +52,25 @@ class BlockDecoder(Protocol):
         ...
 
 
+@dataclass(kw_only=True, eq=False)
 class ScannedFiles(ABC):
     """Types, sizes, blocks and needs of some columns of some files; scanned once, opened as often as needed."""
 
     files: tuple[DataFile, ...]
     fingerprints: tuple[Fingerprint, ...]
     columns: pa.Schema  # the requested columns, as batches have them
+    blocks: Blocks
+    min_bytes: int  # the smallest share with which the files can be read, as far as a scan can tell
+    ample_bytes: int  # the share with which the files are read fastest: more does not help
+    block_bytes: int
+    """The most that a batch of a decoder takes, as far as a scan can tell: what reading ahead holds."""
     decoder_bytes: int = 0
     """The share with which one thread of several decodes; 0: one thread is enough, or more would be too many."""
 
     @property
     @abstractmethod
-    def blocks(self) -> Blocks: ...
-
-    @property
-    @abstractmethod
     def row_bytes(self) -> int:
         """Bytes of a row in memory, estimated from rows all over the files; at least 1."""
-
-    @property
-    @abstractmethod
-    def min_bytes(self) -> int:
-        """The smallest share with which the files can be read, as far as a scan can tell."""
-
-    @property
-    @abstractmethod
-    def ample_bytes(self) -> int:
-        """The share with which the files are read fastest: more does not help."""
-
-    @property
-    @abstractmethod
-    def block_bytes(self) -> int:
-        """The most that a batch of a decoder takes, as far as a scan can tell: what reading ahead holds."""
 
     @abstractmethod
     def decoder(self, share: Share) -> BlockDecoder:
@@ -91,7 +78,7 @@ class ScannedFiles(ABC):
 
     @property
     def num_rows(self) -> int:
-        return self.blocks.total_rows
+        return int(self.blocks.num_rows.sum())
 
 
 ScanFormat = Callable[[ReadingSection, Sequence[DataFile], ReadRequest], ScannedFiles]
@@ -100,7 +87,6 @@ ScanFormat = Callable[[ReadingSection, Sequence[DataFile], ReadRequest], Scanned
 
 def scan_files(reading: ReadingSection, files: Sequence[DataFile], request: ReadRequest) -> ScannedFiles:
     """Look at the files once: footers, headers, indexes and a few rows."""
-    refuse_hdf5(files)
     dataset_type = dataset_type_of(reading, files)
     if request.columns is not None and not request.columns:
         setting = "features or label_fields"
@@ -111,21 +97,18 @@ def scan_files(reading: ReadingSection, files: Sequence[DataFile], request: Read
     return READERS.get(dataset_type)(reading, files, request)
 
 
-def refuse_hdf5(files: Sequence[DataFile]) -> None:
-    """A merge may have written them, though no reader reads them."""
-    for file in files:
-        if file.suffix in HDF5_SUFFIXES:
-            raise DataError(
-                f"{file.path}: Penstock writes HDF5 for other programs, but does not read it; merge to target npy, "
-                "parquet or ipc"
-            )
-
-
 def dataset_type_of(reading: ReadingSection, files: Sequence[DataFile]) -> str:
     """The dataset type that the run file says, or that the suffix of all files stands for."""
+    suffixes = {data_suffix(file.path): file for file in files}
+    for suffix in HDF5_SUFFIXES:
+        if suffix in suffixes:
+            raise DataError(
+                f"{suffixes[suffix].path}: Penstock writes HDF5 for other programs, but does not read it; merge to "
+                "target npy, parquet or ipc"
+            )
     if reading.dataset_type is not None:
         return str(reading.dataset_type)
-    types = {TYPE_OF_SUFFIX.get(file.suffix): file for file in files}
+    types = {TYPE_OF_SUFFIX.get(suffix): file for suffix, file in suffixes.items()}
     if None in types:
         raise DataError(
             f"{types[None].path}: the suffix does not tell the format; set data_config.dataset_type"
@@ -134,10 +117,6 @@ def dataset_type_of(reading: ReadingSection, files: Sequence[DataFile]) -> str:
         first, second = list(types.values())[:2]
         raise DataError(f"{first.path} and {second.path} are of different formats; read them apart")
     return next(name for name in types if name is not None)
-
-
-def fingerprint(file: DataFile, num_rows: int | None, checksum: int) -> Fingerprint:
-    return file.name, file.size_bytes, num_rows, checksum
 
 
 def ends_checksum(file: DataFile) -> int:

@@ -54,7 +54,7 @@ _MAX_KEYS = 65_536  # that a sampled part of a file may have
 _TYPES = {BYTES_KIND: "bytes", FLOAT_KIND: "float32", INT64_KIND: "int64"}
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, eq=False)
 class ScannedTFRecords(ScannedRecords):
     parser: ExampleParser
 
@@ -131,9 +131,17 @@ def _scan(files: Sequence[DataFile], wanted: ReadRequest, declared: Mapping[str,
         name: declared[name] if name in declared else sample.found[name].feature(name) for name in names
     }
     parser = ExampleParser(features)
-    sizes = (sample.row_bytes(features), sample.record_bytes)
-    shared = (tuple(files), indexes, framing, parser.columns, *sizes, parser.costs, wanted.quarantine)
-    return ScannedTFRecords(*shared, parser=parser)
+    return ScannedTFRecords(
+        files=tuple(files),
+        columns=parser.columns,
+        indexes=indexes,
+        framing=framing,
+        sampled_row_bytes=sample.row_bytes(features),
+        text_row_bytes=sample.record_bytes,
+        costs=parser.costs,
+        quarantine=wanted.quarantine,
+        parser=parser,
+    )
 
 
 # Where records stand.

@@ -29,8 +29,7 @@ from penstock.readers.columns import project
 from penstock.run.requirements import model_section, require_available
 from penstock.run.run_config import RunConfig
 from penstock.runtime.budget import MemoryBudget, Share
-from penstock.runtime.collectives import Collectives
-from penstock.runtime.world import World
+from penstock.runtime.world import Collectives, World
 from penstock.tensors.batch import Batch
 from penstock.tensors.packing import pack
 from penstock.training.sections import TrainConfig

@@ -22,14 +22,13 @@ from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SplitBy, StoreTarget
 from penstock.prep.state_folder import LOG_NAME
 from penstock.readers.files import DataFile
-from penstock.readers.store_manifest import MANIFEST_NAME, PREPARATION_NAME, Manifest
-from penstock.readers.store_schema import ArrayNames
+from penstock.readers.store_schema import MANIFEST_NAME, PREPARATION_NAME, ArrayNames, Manifest
 from penstock.run.run_config import RunConfig
 from penstock.runtime.durable import Journal
-from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.memory import MemoryMonitor, MemoryReport, default_limit, limit_of, stage_of
 from penstock.runtime.progress import ProgressLogger
 from penstock.runtime.sections import MemorySection
+from penstock.runtime.world import Stopped, stop_on_signal
 
 _COMPRESSED_TARGETS = (StoreTarget.parquet, StoreTarget.ipc)
 _LIMIT_PARTS = 4

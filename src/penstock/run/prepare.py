@@ -19,9 +19,9 @@ from penstock.run.merge import (
     preprocessing_of,
 )
 from penstock.run.run_config import RunConfig, load_run
-from penstock.runtime.interrupts import Stopped, stop_on_signal
 from penstock.runtime.memory import MemoryReport, limit_of
 from penstock.runtime.sections import OnExceed
+from penstock.runtime.world import Stopped, stop_on_signal
 
 logger = logging.getLogger(__name__)
 

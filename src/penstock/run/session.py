@@ -11,10 +11,9 @@ from penstock.config.errors import BudgetExceeded, ConfigError
 from penstock.config.sizes import format_size
 from penstock.distributed.groups import process_group
 from penstock.run.run_config import RunConfig
-from penstock.runtime.collectives import Collectives
 from penstock.runtime.memory import MemoryMonitor, limit_of, memory_of_machine
 from penstock.runtime.sections import OnExceed
-from penstock.runtime.world import World, compute_threads
+from penstock.runtime.world import Collectives, World, compute_threads
 from penstock.training.precision import tensor_float_32
 
 SAMPLE_SECONDS = 0.2
@@ -34,7 +33,8 @@ class Session:
         return self.collectives if self.world.num_ranks > 1 else None
 
     def exceeds_limit(self) -> bool:
-        return self.stops_over_limit and self.monitor.report.exceeded
+        report = self.monitor.report
+        return self.stops_over_limit and report.peak_bytes > report.limit_bytes
 
     def limit_exceeded(self, what_now: str) -> BudgetExceeded:
         """The error of a command that took too much; `what_now` says what became of its work."""

@@ -27,9 +27,8 @@ from penstock.run.restore import best_metric, continue_run, fine_tune, saved_shu
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
 from penstock.run.training import Training, build_training, plan_training, with_joined_batches
-from penstock.runtime.interrupts import StopRequest, stop_on_signal
 from penstock.runtime.memory import MemoryReport
-from penstock.runtime.world import Resumable, available_cores
+from penstock.runtime.world import Resumable, StopRequest, available_cores, stop_on_signal
 from penstock.tensors.loader import BatchLoader
 from penstock.training.best import MARK, best_step
 from penstock.training.callbacks import Callbacks

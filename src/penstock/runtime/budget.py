@@ -7,25 +7,24 @@ that waits can never be waiting for another: no deadlock by construction, and th
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 
 
+@dataclass(eq=False)
 class Share:
     """The bytes of one stage: leased, returned, waited for."""
 
-    def __init__(
-        self, name: str, limit_bytes: int, setting: str = "memory.limit", whole: "Share | None" = None
-    ) -> None:
-        """`whole` is the share that this one is a part of: what is held here counts there too."""
-        self.name = name
-        self._part_of = whole
-        self.limit_bytes = limit_bytes
-        self.setting = setting
-        self.held_bytes = 0
-        self.peak_bytes = 0
-        self._changed = threading.Condition()
+    name: str
+    limit_bytes: int
+    setting: str = "memory.limit"
+    whole: "Share | None" = None
+    """The share that this one is a part of: what is held here counts there too."""
+    held_bytes: int = field(default=0, init=False)
+    peak_bytes: int = field(default=0, init=False)
+    _changed: threading.Condition = field(default_factory=threading.Condition, init=False)
 
     def acquire(self, num_bytes: int, give_up: Callable[[], bool] = lambda: False) -> bool:
         """Take bytes, waiting for this share's other holders. False when `give_up` said so before they came.
@@ -53,9 +52,9 @@ class Share:
     def _count(self, num_bytes: int) -> None:
         self.held_bytes += num_bytes
         self.peak_bytes = max(self.peak_bytes, self.held_bytes)
-        if self._part_of is not None:
-            with self._part_of._changed:
-                self._part_of._count(num_bytes)
+        if self.whole is not None:
+            with self.whole._changed:
+                self.whole._count(num_bytes)
 
     def release(self, num_bytes: int) -> None:
         with self._changed:
@@ -75,12 +74,12 @@ class Share:
             self.release(num_bytes)
 
 
+@dataclass(eq=False)
 class MemoryBudget:
     """All bytes that may be given out, and who has how many."""
 
-    def __init__(self, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
-        self.shares: dict[str, Share] = {}
+    limit_bytes: int
+    shares: dict[str, Share] = field(default_factory=dict, init=False)
 
     @property
     def unshared_bytes(self) -> int:

@@ -11,7 +11,6 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from penstock.runtime.kernels import view_kernel
 
@@ -20,18 +19,13 @@ HAS_INSTRUCTION = "+sse4.2" in get_host_cpu_features()
 _ALL_BITS, _BYTE = np.uint64(0xFFFFFFFF), np.uint64(0xFF)
 
 
-def _tables() -> NDArray[np.uint32]:
-    """Table k: what a byte adds to the checksum when k more bytes follow it."""
-    state = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        state = (state >> np.uint32(1)) ^ np.where(state & 1, np.uint32(0x82F63B78), np.uint32(0))
-    tables = [state]
-    for _ in range(7):
-        tables.append((tables[-1] >> np.uint32(8)) ^ state[tables[-1] & 0xFF])
-    return np.stack(tables)
-
-
-_TABLES = _tables()
+# Table k: what a byte adds to the checksum when k more bytes follow it.
+_TABLES = np.empty((8, 256), np.uint32)
+_TABLES[0] = np.arange(256)
+for _ in range(8):
+    _TABLES[0] = (_TABLES[0] >> 1) ^ np.where(_TABLES[0] & 1, np.uint32(0x82F63B78), np.uint32(0))
+for _k in range(1, 8):
+    _TABLES[_k] = (_TABLES[_k - 1] >> 8) ^ _TABLES[0][_TABLES[_k - 1] & 0xFF]
 
 
 @intrinsic

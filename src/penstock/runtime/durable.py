@@ -11,6 +11,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,7 +32,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     try:
         with partial.open("w+b") as stream:
             yield stream
-            flush_to_disk(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -50,12 +52,8 @@ def remove_partial(directory: Path) -> int:
 def write_durably(path: Path, content: bytes) -> None:
     with path.open("wb") as stream:
         stream.write(content)
-        flush_to_disk(stream)
-
-
-def flush_to_disk(stream: BinaryIO) -> None:
-    stream.flush()
-    os.fsync(stream.fileno())
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def sync_path(path: Path) -> None:
@@ -73,11 +71,11 @@ def remove_at_once(directory: Path, hidden: Path) -> None:
     shutil.rmtree(hidden, ignore_errors=True)
 
 
+@dataclass(frozen=True, slots=True)
 class Journal:
     """A file with one JSON object per line, appended to; cut back when a run resumes."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: Path
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one record. Numbers that are not finite become null, since JSON has none."""

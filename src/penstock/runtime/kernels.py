@@ -11,28 +11,17 @@ import ast
 import hashlib
 import importlib.util
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from numba import njit
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def kernel(function: Callable[..., Any], *, allocates: bool = True) -> Any:
     """Compile a function at its first call; where no folder can be written, once per process."""
-    return _compiled(function, njit(nogil=True)(function))
-
-
-def view_kernel(function: Callable[..., Any]) -> Any:
-    """The same for a function that allocates nothing.
-
-    numba then counts no references to arrays, which costs more than the work where helpers take an array for every
-    few bytes of it.
-    """
-    return _compiled(function, njit(nogil=True, _nrt=False)(function))
-
-
-def _compiled(function: Callable[..., Any], compiled: Any) -> Any:
+    options = {} if allocates else {"_nrt": False}
+    compiled: Any = njit(nogil=True, **options)(function)
     if compiled is function:  # NUMBA_DISABLE_JIT
         return function
     try:
@@ -44,35 +33,35 @@ def _compiled(function: Callable[..., Any], compiled: Any) -> Any:
     return compiled
 
 
+view_kernel = partial(kernel, allocates=False)
+"""The same for a function that allocates nothing.
+
+numba then counts no references to arrays, which costs more than the work where helpers take an array for every few
+bytes of it.
+"""
+
+
 @cache
 def _sources_digest(file: str, package: str) -> str:
-    sources: set[str] = set()
-    _collect_sources(file, package, sources)
-    return hashlib.sha256(b"".join(Path(source).read_bytes() for source in sorted(sources))).hexdigest()
-
-
-def _collect_sources(file: str, package: str, found: set[str]) -> None:
-    """Add a file, those of its package that it imports, and those that they import."""
-    if file in found:
-        return
-    found.add(file)
-    for node in ast.walk(ast.parse(Path(file).read_bytes())):
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            # What is imported from a package may be a module.
-            modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        for module in modules:
-            if module.partition(".")[0] == package and (origin := _origin(module)) is not None:
-                _collect_sources(origin, package, found)
-
-
-def _origin(module: str) -> str | None:
-    """The file of a module, None where there is no such module; imports nothing but packages."""
-    parent = module.rpartition(".")[0]
-    if parent and Path(_origin(parent) or "").name != "__init__.py":
-        return None
-    spec = importlib.util.find_spec(module)
-    return None if spec is None else spec.origin
+    """Of a file, those of its package that it imports, and those that they import."""
+    found, waiting = {file}, [file]
+    imported: list[tuple[str, list[str]]]
+    while waiting:
+        for node in ast.walk(ast.parse(Path(waiting.pop()).read_bytes())):
+            if isinstance(node, ast.Import):
+                imported = [(alias.name, []) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported = [(node.module, [alias.name for alias in node.names])]
+            else:
+                continue
+            for module, names in imported:
+                if module.partition(".")[0] != package:
+                    continue
+                specs = [importlib.util.find_spec(module)]  # imports nothing but packages
+                if specs[0] is not None and specs[0].submodule_search_locations is not None:
+                    # What is imported from a package may be a module.
+                    specs += [importlib.util.find_spec(f"{module}.{name}") for name in names]
+                origins = {spec.origin for spec in specs if spec is not None and spec.origin is not None}
+                waiting += origins - found
+                found |= origins
+    return hashlib.sha256(b"".join(Path(source).read_bytes() for source in sorted(found))).hexdigest()

@@ -59,18 +59,14 @@ def process_tree(root: psutil.Process) -> list[psutil.Process]:
     Linux lists the children of a thread in a file; psutil looks at every process of the machine, which takes long
     where there are thousands and the question comes five times a second.
     """
+    pids = [root.pid]
     try:
-        return [root, *(psutil.Process(pid) for pid in _descendants(root.pid))]
+        for pid in pids:  # grows on the way
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                pids += map(int, (thread / "children").read_text().split())
+        return [root, *map(psutil.Process, pids[1:])]
     except (OSError, psutil.NoSuchProcess):  # a kernel without such files, or one that ended meanwhile
         return [root, *root.children(recursive=True)]
-
-
-def _descendants(pid: int) -> list[int]:
-    found: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        for child in map(int, (thread / "children").read_text().split()):
-            found += [child, *_descendants(child)]
-    return found
 
 
 def process_bytes(process: psutil.Process) -> tuple[int, int]:
@@ -82,14 +78,10 @@ def process_bytes(process: psutil.Process) -> tuple[int, int]:
         shared = sizes["Shared_Clean"] + sizes["Shared_Dirty"]
         return sizes["Rss"] - shared, shared
     except (OSError, KeyError):
-        return _resident_bytes(process), 0
-
-
-def _resident_bytes(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.NoSuchProcess:
-        return 0
+        try:
+            return int(process.memory_info().rss), 0
+        except psutil.NoSuchProcess:
+            return 0, 0
 
 
 def tree_bytes(root: psutil.Process | None = None) -> int:
@@ -101,7 +93,7 @@ def tree_parts(root: psutil.Process) -> tuple[int, int]:
     processes = process_tree(root)
     if len(processes) == 1:
         # Nothing to share with: a plain count is enough; telling pages apart takes milliseconds that grow with memory.
-        return _resident_bytes(root), 0
+        return int(root.memory_info().rss), 0
     private, shared = zip(*map(process_bytes, processes), strict=True)
     return private[0] + shared[0], sum(private[1:]) + max(shared) - shared[0]
 
@@ -127,10 +119,6 @@ class MemoryReport:
     """What processes that this one started since added, at most."""
     stage_peaks: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def exceeded(self) -> bool:
-        return self.peak_bytes > self.limit_bytes
-
 
 class MemoryMonitor:
     """Samples the process tree after every stage, and every `interval_seconds` (None: not by the clock)."""
@@ -141,14 +129,13 @@ class MemoryMonitor:
         self._interval_seconds = interval_seconds
         self._stage = _START
         self._high_water_bytes = high_water_bytes()
-        self._started_before_bytes = 0
+        self._started_before_bytes: int | None = None
         self._process = psutil.Process()
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="penstock-memory", daemon=True)
 
     def __enter__(self) -> Self:
-        self._started_before_bytes = tree_parts(self._process)[1]
         self.report.start_bytes = self.sample()
         if self._interval_seconds is not None:
             self._thread.start()
@@ -171,6 +158,8 @@ class MemoryMonitor:
             report.stage_peaks[stage] = max(peak_bytes, report.stage_peaks.get(stage, 0))
             if peak_bytes > report.peak_bytes:
                 report.peak_bytes, report.peak_stage = peak_bytes, stage
+            if self._started_before_bytes is None:
+                self._started_before_bytes = started_bytes
             new_bytes = started_bytes - self._started_before_bytes
             report.started_peak_bytes = max(report.started_peak_bytes, new_bytes)
             return self.last_bytes

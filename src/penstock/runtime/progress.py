@@ -12,8 +12,9 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self, TextIO
+from typing import Self, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -25,39 +26,25 @@ _BAR_CELLS, _MIN_BAR_CELLS = 24, 4
 _TIME_LEFT = "left"
 
 
-class Display(Protocol):
-    stays: bool
-    """Whether what was shown before is still there, so that long work should show less and less often."""
-
-    def show(self, done: int, total: int | None, fields: Fields) -> None: ...
-    def note(self, line: str) -> None: ...
-    def close(self) -> None: ...
-
-
+@dataclass(frozen=True, slots=True)
 class PlainLines:
     """One line per call: for files, pipes and CI."""
 
-    stays = True
-
-    def __init__(self, title: str, unit: str, stream: TextIO | None = None) -> None:
-        self._title, self._unit, self._stream = title, unit, stream or sys.stderr
+    title: str
+    unit: str
+    stream: TextIO
 
     def show(self, done: int, total: int | None, fields: Fields) -> None:
         of_total = f"/{total:,}" if total is not None else ""
         rest = "".join(f"  {name} {value}" for name, value in fields.items())
-        print(f"{self._title}: {self._unit} {done:,}{of_total}{rest}", file=self._stream, flush=True)
+        print(f"{self.title}: {self.unit} {done:,}{of_total}{rest}", file=self.stream, flush=True)
 
     def note(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
-
-    def close(self) -> None:
-        pass
+        print(line, file=self.stream, flush=True)
 
 
 class Bar:
     """A live bar, of what fits in one line of the terminal."""
-
-    stays = False
 
     def __init__(self, title: str, unit: str, console: Console) -> None:
         self._title, self._unit = title, unit
@@ -116,7 +103,7 @@ class ProgressLogger:
         show_rate: bool = True,
         show_end: bool = True,
         min_seconds: float = 1.0,
-        display: Display | None = None,
+        display: PlainLines | Bar | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`done` units were done before, and do not count for the rate. `plain`: lines, also on a terminal.
@@ -129,38 +116,28 @@ class ProgressLogger:
         if display is None:
             console = Console(stderr=True)
             is_plain = plain or not console.is_terminal
-            display = PlainLines(title, unit) if is_plain else Bar(title, unit, console)
+            display = PlainLines(title, unit, sys.stderr) if is_plain else Bar(title, unit, console)
         self._display = display
+        self.note = display.note
         self._show_rate, self._show_end = show_rate, show_end
         self._started_at, self._done_before = clock(), done
         self._shown_at, self._shown_done = self._started_at, done
         self._fields: Callable[[], Fields] = dict
 
     def advance(self, count: int = 1, fields: Callable[[], Fields] = dict) -> None:
-        """Count `count` units; `fields` is asked only when a line is due, so it may be dear."""
+        """Count `count` units, or none where a unit takes long and only its fields have changed.
+
+        `fields` is asked only when a line is due, so it may be dear.
+        """
         before, self.done, self._fields = self.done, self.done + count, fields
         every = self._every or 1
-        if before // every != self.done // every and self._is_due():
-            self._show()
-
-    def refresh(self, fields: Callable[[], Fields]) -> None:
-        """Show what goes on inside a unit that takes long."""
-        self._fields = fields
-        if self._is_due():
-            self._show()
-
-    def note(self, line: str) -> None:
-        self._display.note(line)
-
-    def finish(self) -> None:
-        if self.done != self._shown_done:
-            self._show()
-
-    def _is_due(self) -> bool:
+        if count and before // every == self.done // every:
+            return
         now, pause = self._clock(), self._min_seconds
-        if self._every is None and self._display.stays:
+        if self._every is None and isinstance(self._display, PlainLines):
             pause = max(pause, min((now - self._started_at) / 10, _MAX_PAUSE_SECONDS))
-        return now - self._shown_at >= pause
+        if now - self._shown_at >= pause:
+            self._show()
 
     def _show(self) -> None:
         self._shown_at, self._shown_done = self._clock(), self.done
@@ -180,9 +157,10 @@ class ProgressLogger:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self._show_end:
-            self.finish()
-        self._display.close()
+        if error is None and self._show_end and self.done != self._shown_done:
+            self._show()
+        if isinstance(self._display, Bar):
+            self._display.close()
 
 
 def clock_time(seconds: float) -> str:

@@ -1,22 +1,29 @@
-"""What this process is: its rank, its cores, its packages, and what it means that something goes on after a stop.
+"""What this process is: its rank and its peers, its cores, its packages, and how it stops and goes on.
 
 The environment is read once, into values that are passed on.
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from types import FrameType
 from typing import Any, Protocol, Self
 
-from penstock.config.errors import ConfigError
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.config.errors import ConfigError, PenstockError
 
 DECISIVE_PACKAGES = ("penstock", "torch", "torchrec", "fbgemm-gpu-cpu", "fbgemm-gpu", "pyarrow", "numpy")
 """The packages that decide what a run computes; runs and checkpoints record which they were made with."""
 
 _TILES = {"": None, "0": None, "1": None, "2": "inputs", "3": "embeddings"}
 
+Array = NDArray[Any]
 State = dict[str, Any]
 """A position one can come back to: plain numbers, strings, lists and mappings, ready for JSON."""
 
@@ -65,6 +72,43 @@ class World:
         return cls(numbers["RANK"], numbers["WORLD_SIZE"], numbers["LOCAL_RANK"])
 
 
+# How ranks exchange numbers, without saying over what: NumPy in, NumPy out. Metrics, checkpoints and loops receive a
+# `Collectives` and never import torch.distributed; `penstock.distributed` implements it over torch.
+
+
+class Collectives(Protocol):
+    """What ranks can do together. Every rank must call, in the same order."""
+
+    def sum(self, array: Array) -> Array:
+        """The element-wise sum over ranks, the same on all."""
+        ...
+
+    def gather(self, array: Array) -> list[Array]:
+        """Every rank's array, in rank order, the same on all; lengths may differ."""
+        ...
+
+    def all_to_all(self, parts: Sequence[Array]) -> list[Array]:
+        """Send `parts[r]` to rank r; receive one part from each rank, in rank order."""
+        ...
+
+    def barrier(self) -> None: ...
+
+
+class OneProcess:
+    def sum(self, array: Array) -> Array:
+        return np.array(array, copy=True)
+
+    def gather(self, array: Array) -> list[Array]:
+        return [array]
+
+    def all_to_all(self, parts: Sequence[Array]) -> list[Array]:
+        (part,) = parts
+        return [part]
+
+    def barrier(self) -> None:
+        pass
+
+
 def tile_from_environment(environment: Mapping[str, str] = os.environ) -> str | None:
     """The old way to set `data_config.input_tile`: INPUT_TILE 2 is inputs, 3 is embeddings; None: neither."""
     text = environment.get("INPUT_TILE", "")
@@ -104,3 +148,51 @@ def installed_versions(packages: Sequence[str] = DECISIVE_PACKAGES) -> dict[str,
         with suppress(PackageNotFoundError):
             found[package] = version(package)
     return found
+
+
+# Ctrl-C and SIGTERM: the first asks to finish the step and save, the second stops at once.
+
+
+class StopRequest:
+    signal_number: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.signal_number is not None
+
+    @property
+    def exit_code(self) -> int:
+        """130 after Ctrl-C, 143 after SIGTERM: what shells expect."""
+        return 128 + (self.signal_number or 0)
+
+
+class Stopped(PenstockError):
+    def __init__(self, message: str, request: StopRequest) -> None:
+        super().__init__(f"stopped: {message}")
+        self.exit_code = request.exit_code
+
+
+@contextmanager
+def stop_on_signal(at_once: bool = False) -> Iterator[StopRequest]:
+    """Turn the first signal into a request; restore the old handlers on the way out.
+
+    `at_once`: it also raises KeyboardInterrupt, for work that may be left anywhere. Signals reach the main thread only:
+    in another one, a request never comes.
+    """
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if request:
+            os._exit(128 + number)
+        request.signal_number = number
+        if at_once:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -15,7 +15,7 @@ from torch import nn
 from penstock.metrics.auc import AUC
 from penstock.metrics.wiring import BoundMetric
 from penstock.models.model import Model
-from penstock.runtime.collectives import Collectives
+from penstock.runtime.world import Collectives
 from penstock.tensors.batch import Batch
 from penstock.training.progress import TrainingProgress
 from penstock.training.task_metrics import TaskMetrics

@@ -11,8 +11,7 @@ from penstock.metrics.inputs import as_array
 from penstock.metrics.metric import Metric, computing_bytes, held_bytes, reduced
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.budget import Share
-from penstock.runtime.collectives import Collectives
-from penstock.runtime.world import State
+from penstock.runtime.world import Collectives, State
 from penstock.tensors.batch import Batch
 
 _logger = logging.getLogger(__name__)

@@ -15,8 +15,7 @@ from penstock.prep.merge.options import DeclaredTypes, MergeOptions, SplitShares
 from penstock.prep.merge.verify import verify
 from penstock.readers.batch_files import read_header, save_batch
 from penstock.readers.samples import arrays_to_samples
-from penstock.readers.store_manifest import InputRecord, Manifest
-from penstock.readers.store_schema import StoreSchema
+from penstock.readers.store_schema import InputRecord, Manifest, StoreSchema
 from tests.prep.merge.inputs import all_bytes, concatenated, damage, load_split, write_batches
 from tests.readers.batch_files.samples import assert_same, game_arrays
 

@@ -32,7 +32,7 @@ def run(source, target, options):
     for folder in (f"{source}_one", source):
         start = peak()
         merge(folder, f"{target}_{Path(folder).name}", options=options)
-        if options.target == "npy":
+        if options.target in ("npy", "parquet"):
             assert verify(f"{target}_{Path(folder).name}", folder) == []
     print(peak() - start, flush=True)
 
@@ -55,7 +55,7 @@ SHUFFLED = {"shuffle": True, "memory_bytes": 8 * MIB}
 
 @pytest.fixture(scope="module")
 def peak_of():
-    """The bytes by which the peak of a process grows that merges a folder, and verifies a store of arrays."""
+    """The bytes by which the peak of a process grows that merges a folder, and verifies arrays and Parquet."""
     pytest.importorskip("h5py")
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -10,8 +10,7 @@ from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.plan import _CHUNK_ROWS, KeyStream, files_to_splits
 from penstock.readers.batch_files import save_batch
-from penstock.readers.store_manifest import InputRecord, Manifest
-from penstock.readers.store_schema import ArraySpec, StoreSchema
+from penstock.readers.store_schema import ArraySpec, InputRecord, Manifest, StoreSchema
 from tests.prep.merge.inputs import concatenated, load_split, write_batches
 
 SIZES = (40, 25, 60, 0, 75)

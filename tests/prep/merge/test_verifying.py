@@ -9,7 +9,7 @@ from penstock.prep.merge.merging import merge
 from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.verify import verify
 from penstock.readers.batch_files import read_header, save_batch
-from penstock.readers.store_manifest import STORE_KIND, STORE_VERSION, encoded_document
+from penstock.readers.store_schema import STORE_KIND, STORE_VERSION, encoded_document
 from tests.prep.merge.inputs import all_bytes, write_batches
 from tests.readers.batch_files.samples import game_arrays
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.readers.batch_files import read_header, save_batch
-from penstock.readers.store_manifest import (
+from penstock.readers.store_schema import (
     MANIFEST_NAME,
     InputRecord,
     Manifest,

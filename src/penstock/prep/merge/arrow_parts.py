@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.config.errors import DataError
-from penstock.config.sizes import MIB
+from penstock.config.sizes import KIB, MIB
 from penstock.prep.merge.batches import BatchReader, Rows
 from penstock.prep.merge.layouts import Wrote
 from penstock.prep.merge.plan import MergePlan
@@ -180,7 +180,8 @@ def group_sizes(path: Path) -> list[int]:
 
 def read_group(path: Path, group: int) -> pa.Table:
     if path.suffix == ".parquet":
-        with pq.ParquetFile(path) as file:
-            return file.read_row_group(group)
+        # Through small buffers on one thread: else the group is there compressed too, and in the heaps of all threads.
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=64 * KIB) as file:
+            return file.read_row_group(group, use_threads=False)
     with pa.OSFile(str(path), "rb") as source, pa.ipc.open_file(source) as reader:
         return pa.Table.from_batches([reader.get_batch(group)])

@@ -22,15 +22,15 @@ from penstock.prep.merge.options import DeclaredTypes, MergeOptions
 from penstock.readers.batch_files import SUFFIXES, is_pickled, load_batch, read_array, read_header
 from penstock.readers.batch_layouts import BatchHeader, StoredArray
 from penstock.readers.pickled_samples import PICKLE_SUFFIXES, pickled_schema
-from penstock.readers.store_manifest import (
+from penstock.readers.store_schema import (
     MANIFEST_NAME,
     BatchRecord,
     DamagedFile,
     Manifest,
     MissingFile,
+    StoreSchema,
     check_finished,
 )
-from penstock.readers.store_schema import StoreSchema
 from penstock.runtime.checksums import array_checksum, joined_checksum
 
 Rows = NDArray[np.uint8]

@@ -28,7 +28,7 @@ from penstock.prep.merge.copy import (
 from penstock.prep.merge.layouts import Extents, Wrote, checksum_of, finish_archive, lay_out, reserve
 from penstock.prep.merge.options import MergeOptions, check_strategy
 from penstock.prep.merge.plan import MergePlan, plan_merge, split_warnings
-from penstock.readers.store_manifest import (
+from penstock.readers.store_schema import (
     MANIFEST_NAME,
     STORE_KIND,
     STORE_VERSION,

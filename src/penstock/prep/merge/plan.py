@@ -18,8 +18,7 @@ from penstock.prep.merge.batches import Batches
 from penstock.prep.merge.layouts import StoreFile, store_files
 from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import read_array, read_header
-from penstock.readers.store_manifest import MANIFEST_NAME
-from penstock.readers.store_schema import StoreSchema
+from penstock.readers.store_schema import MANIFEST_NAME, StoreSchema
 
 Keys = NDArray[np.uint64]
 SplitNumbers = NDArray[np.uint8]

@@ -17,8 +17,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import format_size
 from penstock.prep.merge.options import MergeOptions
 from penstock.prep.merge.plan import MergePlan
-from penstock.readers.store_manifest import MANIFEST_NAME, DamagedStore, read_store
-from penstock.readers.store_schema import StoreSchema
+from penstock.readers.store_schema import MANIFEST_NAME, DamagedStore, StoreSchema, read_store
 from penstock.runtime.durable import locked_folder, sync_path
 
 _PREFIX = ".merging-"

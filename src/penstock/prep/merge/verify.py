@@ -16,8 +16,7 @@ from penstock.prep.merge.options import MergeOptions
 from penstock.prep.merge.plan import KeyStream, MergePlan, plan_merge
 from penstock.prep.merge.staging import check_ended, check_free, other_options
 from penstock.readers.batch_files import load_batch
-from penstock.readers.store_manifest import MANIFEST_NAME, check_finished, read_store
-from penstock.readers.store_schema import StoreSchema
+from penstock.readers.store_schema import MANIFEST_NAME, StoreSchema, check_finished, read_store
 from penstock.runtime.checksums import file_checksum
 from penstock.runtime.progress import ProgressLogger
 
