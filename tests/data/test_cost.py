@@ -98,14 +98,14 @@ def test_a_batch_that_has_all_rows_it_may_have_waits_for_no_more() -> None:
 
 
 def test_oversize_rows_are_counted_and_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    stage = cut_of([3, 20, 5, 30], 1, 3, file_paths=["a", "b", "c", "data/part-3.parquet"])
+    stage = cut_of([3, 20, 5, 30], 1, 3)
     with caplog.at_level(logging.WARNING):
         list(stage)
 
     assert stage.num_oversize == 2
     [message] = [record.getMessage() for record in caplog.records]
     assert message == (
-        "data/part-3.parquet: row 1: column 'cost': costs 20 but a batch may cost 10; "
+        "d: row 1: column 'cost': costs 20 but a batch may cost 10; "
         "such a row is a batch of its own (data_config.oversize)"
     )
 
@@ -124,7 +124,7 @@ def test_dropped_rows_are_counted_when_they_are_passed(caplog: pytest.LogCapture
 
 def test_an_oversize_row_can_be_an_error() -> None:
     with pytest.raises(DataError) as caught:
-        cut([3, 20, 5], oversize="error", file_paths=["a", "b", "c", "d"])
+        cut([3, 20, 5], oversize="error")
 
     assert str(caught.value) == (
         "d: row 1: column 'cost': costs 20 but a batch may cost 10; raise data_config.batch_cost_size, or set "
@@ -151,7 +151,7 @@ def test_a_row_without_a_cost_is_named_or_gets_one(
 
     row = len(values) - 1
     advice = "correct the file, or set data_config.null_cost"
-    assert str(caught.value) == f"file 3: row {row}: column 'cost': {problem}; {advice}"
+    assert str(caught.value) == f"d: row {row}: column 'cost': {problem}; {advice}"
     assert [len(batch) for batch in cut(values, kind=kind, null_cost=2)] == [len(values)]
     assert [len(batch) for batch in cut(values, kind=kind, null_cost=9.5)] == [1] * len(values)
 

@@ -2,8 +2,7 @@
 
 import pyarrow as pa
 
-from penstock.data.cut import RowCut
-from penstock.data.stage import join
+from penstock.data.cut import RowCut, join
 from tests.data.streams import stream_of_sizes
 from tests.readers.samples import numbers
 

@@ -57,22 +57,15 @@ class Rows(RecordStream):
     """All rows of ROWS, five at a time."""
 
     def __init__(self, rows=ROWS):
-        self._rows, self._position = with_row_ids(rows, 1, 0), StreamPosition(0)
+        self._rows, self.position = with_row_ids(rows, 1, 0), StreamPosition(0)
 
     schema = ROWS.schema.append(ROW_FIELD)
-    order = {}
-    position = property(lambda self: self._position)
-
-    def seek(self, position):
-        self._position = position
-
-    def check_order(self, saved):
-        pass
+    order = {"files": [], "blocks": 0, "seed": None, "shard": [0, 1]}
 
     def __iter__(self):
-        while self._position.row < self._rows.num_rows:
-            begin = self._position.row
-            self._position = self._position.at(min(begin + 5, self._rows.num_rows))
+        while self.position.row < self._rows.num_rows:
+            begin = self.position.row
+            self.position = self.position.at(min(begin + 5, self._rows.num_rows))
             yield self._rows.slice(begin, 5)
 
 

@@ -7,14 +7,16 @@ from penstock.config.errors import BudgetExceeded, CheckpointError
 from penstock.config.sizes import MIB, format_size
 from penstock.data.arguments import check_position, own_words
 from penstock.data.arrow_numpy import element_bytes
-from penstock.data.chain import ByCost, ByRows, Chain, open_rows
+from penstock.data.chain import ByCost, ByRows, Chain
 from penstock.data.cut import CostCut
 from penstock.data.elements import Elements, Finish
-from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
+from penstock.data.memory_plan import StageShares, share_data_path
 from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import state_for
+from penstock.data.window import window_bytes
 from penstock.readers.order import Shard
 from penstock.readers.scan import ScannedFiles
+from penstock.readers.stream import ROW_FIELD
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import default_limit
 from penstock.runtime.world import State
@@ -30,7 +32,9 @@ Opened: TypeAlias = "Elements | Prefetch[Any]"
 def share_memory(chain: Chain, scanned: ScannedFiles) -> MemoryBudget:
     """A budget with a share for each stage that holds rows, or a BudgetExceeded that says who needs what."""
     budget = MemoryBudget(default_limit() if chain.memory_bytes is None else chain.memory_bytes)
-    by_cost, shuffle_bytes = isinstance(chain.cut, ByCost), shuffle_bytes_of(scanned, chain.shuffle_rows())
+    by_cost, shuffle_rows, shuffle_bytes = isinstance(chain.cut, ByCost), chain.shuffle_rows(), 0
+    if shuffle_rows:
+        shuffle_bytes = window_bytes(scanned.columns.append(ROW_FIELD), shuffle_rows, scanned.row_bytes)
     needs = {
         f"reading {chain.source.name} needs": scanned.min_bytes,
         "shuffling": shuffle_bytes,
@@ -48,7 +52,7 @@ def share_memory(chain: Chain, scanned: ScannedFiles) -> MemoryBudget:
     share_data_path(
         budget,
         {"": scanned},
-        shuffle_bytes=shuffle_bytes,
+        shuffle_rows=shuffle_rows,
         prefetch_bytes=chain.prefetch_bytes or 0,
         by_cost=by_cost,
         reader_cap_bytes=None if chain.memory_bytes else READER_CAP_BYTES,
@@ -60,7 +64,7 @@ def share_memory(chain: Chain, scanned: ScannedFiles) -> MemoryBudget:
 def open_chain(chain: Chain, finish: Finish | None) -> Opened:
     """The elements of one pass, from the start of epoch 0; made ahead by a thread where the chain says so."""
     shares = StageShares.of(share_memory(chain, chain.scan()))
-    elements = Elements(open_rows(chain, shares), chain, finish)
+    elements = Elements(chain.open_rows(shares), chain, finish)
     return elements if shares.prefetch is None else Prefetch(elements, shares.prefetch, element_bytes)
 
 
@@ -250,7 +254,7 @@ def _of_epoch(chain: Chain, epoch: int) -> int:
         num_batches = chain.cut.num_batches(num_rows)
     elif num_rows:  # one pass over the columns that tell the cost
         scanned = chain.source.scan(chain.cut.cost.columns, chain.first_rows)
-        stream = open_rows(chain, StageShares.of(share_memory(chain, scanned)), scanned=scanned)
+        stream = chain.open_rows(StageShares.of(share_memory(chain, scanned)), scanned)
         assert isinstance(stream, CostCut)
         stream.set_epoch(epoch)
         num_batches = stream.count()

@@ -13,7 +13,7 @@ from penstock.data.arrow_numpy import Origin, columns_of, fill_nulls, record_bat
 from penstock.data.chain import Chain
 from penstock.data.map_rows import row_of
 from penstock.readers.order import ConsumedRows
-from penstock.readers.stream import RecordStream, StreamPosition
+from penstock.readers.stream import RecordStream, StreamPosition, check_order
 from penstock.runtime.world import State
 
 Finish = Callable[[Any], Any]
@@ -48,7 +48,6 @@ class Elements:
     def __init__(self, stream: RecordStream, chain: Chain, finish: Finish | None) -> None:
         self._stream, self._chain, self._finish = stream, chain, finish
         self._names, self._shapes = chain.names(), chain.source.shapes()
-        self._file_paths = [file.path for file in chain.scan().files]
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
@@ -85,7 +84,7 @@ class Elements:
         max_batches = self._chain.take_batches
         if self._is_full() or (max_batches is not None and self._given_in_epoch >= max_batches):
             return
-        self._stream.seek(self._position.at(self._row))
+        self._stream.position = self._position.at(self._row)
         for record_batch in self._stream:
             for element in self._elements(record_batch):
                 self._row = self._row + 1 if self._chain.cut is None else self._stream.position.row
@@ -105,7 +104,7 @@ class Elements:
         if finish is None:
             yield rows
             return
-        origin = Origin(self._position.epoch, record_batch, self._file_paths)
+        origin = Origin(self._position.epoch, record_batch, self._stream.file_paths)
         columns = columns_of(rows, origin, self._shapes)
         if chain.cut is not None:
             for step in chain.maps:
@@ -137,7 +136,7 @@ class Elements:
     def load_state_dict(self, state: State) -> None:
         check_position(state)
         rows = state["rows"]
-        self._stream.check_order(rows["order"])
+        check_order(rows["order"], self._stream.order, self._stream.file_paths)
         self.first_epoch = state["first_epoch"]
         self._given_in_epoch, self._given_in_all = state["given_in_epoch"], state["given_in_all"]
         done = None if rows["done"] is None else ConsumedRows.of_state(rows["done"])

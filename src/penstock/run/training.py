@@ -13,7 +13,7 @@ from penstock.config.sizes import format_size
 from penstock.data import window as row_store
 from penstock.data.memory_plan import EVALUATION, StageShares, share_model
 from penstock.data.prefetch import Prefetch
-from penstock.data.quality import ShuffleQuality
+from penstock.data.shuffle import ShuffleQuality
 from penstock.distributed.sharding import dense_parameters
 from penstock.metrics.windows import window_misfit
 from penstock.models.model import Model
