@@ -8,9 +8,9 @@ import torch
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
-from penstock.data.memory_plan import EVALUATION, share_data_path, share_model
+from penstock.data.memory_plan import EVALUATION, share_data_path
 from penstock.readers.files import DataFile
-from penstock.run.training import dense_copies, model_bytes
+from penstock.run.training import dense_copies, model_bytes, share_model
 from penstock.runtime.budget import MemoryBudget
 from penstock.training.sections import TrainConfig
 

@@ -8,9 +8,8 @@ from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, Keyed
 
 from penstock.features.feature import SparseColumn
 from penstock.features.parser import ParsedBatch
-from penstock.tensors.batch import Batch, Position
-from penstock.tensors.packing import pack
-from penstock.tensors.record_batch import RecordBatchTensor
+from penstock.tensors.batch import Batch, Position, RecordBatchTensor
+from penstock.tensors.loader import pack
 
 
 def parsed_ids(values, lengths):

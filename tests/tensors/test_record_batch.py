@@ -3,7 +3,7 @@ import pytest
 import torch
 import torch.multiprocessing
 
-from penstock.tensors.record_batch import RecordBatchTensor
+from penstock.tensors.batch import RecordBatchTensor
 
 
 def sample():

@@ -32,7 +32,7 @@ from penstock.runtime.budget import MemoryBudget, Share
 from penstock.runtime.collectives import Collectives
 from penstock.runtime.world import World
 from penstock.tensors.batch import Batch
-from penstock.tensors.packing import pack
+from penstock.tensors.loader import pack
 from penstock.training.sections import TrainConfig
 from penstock.training.task_metrics import TaskMetrics
 

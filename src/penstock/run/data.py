@@ -162,9 +162,9 @@ def shuffle_rows(data: DataConfig, source: DataSource) -> int:
     """
     if not data.shuffle:
         return 0
-    old_size = data.shuffle_batches()
-    if old_size is not None:
-        return old_size * data.batch_size
+    written = data.model_fields_set
+    if "shuffle_buffer_size" in written and "shuffle_buffer" not in written:  # the old key, in batches
+        return data.shuffle_buffer_size * data.batch_size
     rows = data.shuffle_buffer // source.scanned.row_bytes
     if rows < 2:
         raise ConfigError.at(
