@@ -13,7 +13,7 @@ from penstock.data.arguments import whole_argument
 from penstock.data.arrow_numpy import Ragged
 from penstock.data.chain import Chain
 from penstock.data.dataset import Dataset
-from penstock.data.elements import Form
+from penstock.data.passes import Form
 from penstock.readers.order import Shard
 from penstock.runtime.world import State
 

@@ -1,22 +1,28 @@
-"""Iterate over a Dataset, save the position, go on from it."""
+"""One pass over a Dataset: its elements, its position, how many there are, and what it may take."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from importlib import import_module
 from typing import Any, Self, TypeAlias
+
+import pyarrow as pa
 
 from penstock.config.errors import BudgetExceeded, CheckpointError
 from penstock.config.sizes import MIB, format_size
 from penstock.data.arguments import check_position, own_words
-from penstock.data.arrow_numpy import element_bytes
+from penstock.data.arrow_numpy import Origin, columns_of, element_bytes, fill_nulls, record_batch_of
 from penstock.data.chain import ByCost, ByRows, Chain
 from penstock.data.cut import CostCut
-from penstock.data.elements import Elements, Finish
+from penstock.data.map_rows import row_of
 from penstock.data.memory_plan import StageShares, share_data_path
 from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import state_for
 from penstock.data.window import window_bytes
-from penstock.readers.order import Shard
+from penstock.readers.order import ConsumedRows
+from penstock.readers.reading import ONE_SHARD
 from penstock.readers.scan import ScannedFiles
-from penstock.readers.stream import ROW_FIELD
+from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, check_order
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import default_limit
 from penstock.runtime.world import State
@@ -26,7 +32,32 @@ READER_CAP_BYTES = 512 * MIB
 _CUT_BYTES = MIB
 """At least, where batches are cut by cost: the rows of a small window may be larger than the mean."""
 
+Finish = Callable[[Any], Any]
+"""Makes of a dict of arrays (or of values, where elements are rows) what is given out."""
 Opened: TypeAlias = "Elements | Prefetch[Any]"
+
+
+class Form(Enum):
+    """Dicts of NumPy arrays, Arrow record batches, or dicts of tensors."""
+
+    NUMPY = "numpy"
+    ARROW = "arrow"
+    TORCH = "torch"
+
+
+def open_pass(chain: Chain, form: Form) -> Opened:
+    """The elements of one pass, from the start of epoch 0; made ahead by a thread where the chain says so."""
+    finish: Finish | None = None
+    if form is Form.TORCH:
+        # By name: data stands below the first package that knows torch.
+        finish = import_module("penstock.tensors.dataset").tensors_of
+    elif form is Form.NUMPY:
+        finish = lambda columns: columns  # noqa: E731
+    elif chain.maps:
+        finish = record_batch_of
+    shares = StageShares.of(share_memory(chain, chain.scan()))
+    elements = Elements(chain.open_rows(shares), chain, finish)
+    return elements if shares.prefetch is None else Prefetch(elements, shares.prefetch, element_bytes)
 
 
 def share_memory(chain: Chain, scanned: ScannedFiles) -> MemoryBudget:
@@ -61,79 +92,121 @@ def share_memory(chain: Chain, scanned: ScannedFiles) -> MemoryBudget:
     return budget
 
 
-def open_chain(chain: Chain, finish: Finish | None) -> Opened:
-    """The elements of one pass, from the start of epoch 0; made ahead by a thread where the chain says so."""
-    shares = StageShares.of(share_memory(chain, chain.scan()))
-    elements = Elements(chain.open_rows(shares), chain, finish)
-    return elements if shares.prefetch is None else Prefetch(elements, shares.prefetch, element_bytes)
+class Elements:
+    """What one pass over a Dataset gives: its epochs one after another, as a stream that is its own cursor.
 
-
-class Cursor:
-    """The latest pass over a Dataset.
-
-    A new pass begins with the epoch after a pass that came to its end, so that each has its own order of rows. One
-    that was left before its end is begun again; to go on from where it was left, load its position.
+    A pass begins with `first_epoch`. An epoch that follows begins when the next element is asked for: the position
+    after the last element of an epoch is the end of that epoch. Without `finish`, record batches are given out.
     """
 
-    def __init__(self, open_pass: Callable[[], Opened]) -> None:
-        self._open = open_pass
-        self._latest: Opened | None = None
-        self._is_ready = False
-        """Whether the next pass begins at the position of the latest."""
-
-    def begin(self) -> "Pass":
-        latest = self._ready()
-        self._is_ready = False
-        return Pass(latest, self)
-
-    def end(self, opened: Opened) -> None:
-        """A pass came to its end: the next one begins with the epoch after its last."""
-        opened.set_epoch(opened.state_dict()["rows"]["epoch"] + 1)
-        self._is_ready = self._is_ready or opened is self._latest
-
-    @property
-    def first_epoch(self) -> int:
-        """The epoch with which the latest pass began, or the next one does."""
-        return 0 if self._latest is None else int(self._latest.state_dict()["first_epoch"])
-
-    @property
-    def is_at_start(self) -> bool:
-        """Whether the next pass is a whole one."""
-        return self._latest is None or not self._is_ready or self._latest.state_dict()["rows"]["row"] == 0
-
-    def state_dict(self) -> State:
-        """The position of the latest pass; the start of the next, once that came to its end."""
-        return (self._latest or self._ready()).state_dict()
-
-    def load_state_dict(self, state: State) -> None:
-        with own_words():
-            opened = self._open()
-            opened.load_state_dict(state)
-        self._latest, self._is_ready = opened, True
+    def __init__(self, stream: RecordStream, chain: Chain, finish: Finish | None) -> None:
+        self._stream, self._chain, self._finish = stream, chain, finish
+        self._names, self._shapes = chain.names(), chain.source.shapes()
+        self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
-        with own_words():
-            self._latest = self._open()
-        self._latest.set_epoch(epoch)
-        self._is_ready = True
+        """Go to the start of the pass that begins with this epoch."""
+        self.first_epoch, self._given_in_all = epoch, 0
+        self._enter(epoch)
 
-    def _ready(self) -> Opened:
-        if self._latest is None or not self._is_ready:
-            self.set_epoch(self.first_epoch)
-        assert self._latest is not None
-        return self._latest
+    def _enter(self, epoch: int) -> None:
+        self._position, self._row, self._given_in_epoch = StreamPosition(epoch), 0, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        chain = self._chain
+        while True:
+            is_whole = self._row == 0 and self._position.consumed is None
+            yield from self._rest_of_epoch()
+            if self._given_in_epoch == 0 and is_whole:
+                num_rows = chain.scan().num_rows
+                if not num_rows:
+                    warnings.warn(
+                        f"{chain.source.name}: has no rows, so that nothing is given out", stacklevel=2
+                    )
+                elif chain.shard is None and chain.cut is not None:
+                    warnings.warn(
+                        f"{chain.source.name}: its {num_rows} rows give no whole batch", stacklevel=2
+                    )
+                return
+            is_last = chain.epochs is not None and self._position.epoch + 1 == self.first_epoch + chain.epochs
+            if self._is_full() or is_last:
+                return
+            self._enter(self._position.epoch + 1)
+
+    def _rest_of_epoch(self) -> Iterator[Any]:
+        """As many elements as are to be taken; each is counted before it is given out."""
+        max_batches = self._chain.take_batches
+        if self._is_full() or (max_batches is not None and self._given_in_epoch >= max_batches):
+            return
+        self._stream.position = self._position.at(self._row)
+        for record_batch in self._stream:
+            for element in self._elements(record_batch):
+                self._row = self._row + 1 if self._chain.cut is None else self._stream.position.row
+                self._given_in_epoch += 1
+                self._given_in_all += 1
+                yield element
+                if self._is_full() or self._given_in_epoch == max_batches:
+                    return
+
+    def _is_full(self) -> bool:
+        return self._chain.take_in_all is not None and self._given_in_all >= self._chain.take_in_all
+
+    def _elements(self, record_batch: pa.RecordBatch) -> Iterator[Any]:
+        """The batch, or where nothing cuts batches, its rows."""
+        chain, finish = self._chain, self._finish
+        rows = fill_nulls(record_batch.select(self._names), chain.fills)
+        if finish is None:
+            yield rows
+            return
+        origin = Origin(self._position.epoch, record_batch, self._stream.file_paths)
+        columns = columns_of(rows, origin, self._shapes)
+        if chain.cut is not None:
+            for step in chain.maps:
+                columns = step.on_batch(columns, origin)
+            yield finish(columns)
+            return
+        for index in range(record_batch.num_rows):
+            row = row_of(columns, index)
+            for step in chain.maps:
+                row = step.on_row(row, origin, index)
+            yield finish(row)
+
+    def state_dict(self) -> State:
+        done = self._position.consumed
+        rows = {
+            "epoch": self._position.epoch,
+            "row": self._row,
+            "done": None if done is None else done.state,
+            "order": self._stream.order,
+        }
+        return {
+            "first_epoch": self.first_epoch,
+            "given_in_epoch": self._given_in_epoch,
+            "given_in_all": self._given_in_all,
+            "first_rows": self._chain.first_rows,
+            "rows": rows,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        check_position(state)
+        rows = state["rows"]
+        check_order(rows["order"], self._stream.order, self._stream.file_paths)
+        self.first_epoch = state["first_epoch"]
+        self._given_in_epoch, self._given_in_all = state["given_in_epoch"], state["given_in_all"]
+        done = None if rows["done"] is None else ConsumedRows.of_state(rows["done"])
+        self._position, self._row = StreamPosition(rows["epoch"], rows["row"], done), rows["row"]
 
 
 class Pass(Iterator[Any]):
     """One iteration over a Dataset: `next` gives elements, `state_dict` the position after the last of them.
 
     A background thread, where there is one, ends with the iteration, with `close()`, or when nobody holds this any
-    more.
+    more. `on_end` is called when the last element was given.
     """
 
-    def __init__(self, opened: Opened, cursor: Cursor) -> None:
+    def __init__(self, opened: Opened, on_end: Callable[[], None]) -> None:
         self._opened = opened
-        self._cursor = cursor
+        self._on_end = on_end
         self._elements = _elements(opened)
 
     def __iter__(self) -> Self:
@@ -145,7 +218,7 @@ class Pass(Iterator[Any]):
         except StopIteration:
             if self._elements is not _NOTHING:
                 self._elements = _NOTHING
-                self._cursor.end(self._opened)
+                self._on_end()
             raise
         except BaseException:
             self._elements = _NOTHING
@@ -168,7 +241,8 @@ class Pass(Iterator[Any]):
 
     def close(self) -> None:
         """End reading, and the background thread where there is one; the position stays."""
-        _close(self._elements)
+        if self._elements is not _NOTHING:
+            self._elements.close()  # type: ignore[attr-defined]  # a generator
 
 
 _NOTHING: Iterator[Any] = iter(())
@@ -180,12 +254,8 @@ def _elements(opened: Opened) -> Iterator[Any]:
         with own_words():
             yield from opened
     finally:
-        _close(opened)
-
-
-def _close(opened: Any) -> None:
-    if (close := getattr(opened, "close", None)) is not None:
-        close()
+        if isinstance(opened, Prefetch):
+            opened.close()
 
 
 def position_in(chain: Chain, state: Any) -> State:
@@ -220,7 +290,7 @@ def position_in(chain: Chain, state: Any) -> State:
 
 
 def _of_all_shards(states: Sequence[State], chain: Chain) -> State:
-    shard = chain.shard or Shard()
+    shard = chain.shard or ONE_SHARD
     rows = state_for([state["rows"] for state in states], chain.scan().blocks, shard)
     if shard.count == len(states):
         return next(state for state in states if state["rows"] is rows)
@@ -246,7 +316,7 @@ def num_elements(chain: Chain, first_epoch: int) -> int:
 
 
 def _of_epoch(chain: Chain, epoch: int) -> int:
-    start, end = (chain.shard or Shard()).bounds(chain.scan().num_rows)
+    start, end = (chain.shard or ONE_SHARD).bounds(chain.scan().num_rows)
     num_rows = end - start if chain.take_rows is None else min(end - start, chain.take_rows)
     if chain.cut is None:
         return num_rows
