@@ -179,7 +179,7 @@ def test_workers_never_load_torch():
         "from tests.tensors.test_loader_workers import epoch_of, loader\n"
         "with closing(loader(1)) as batches:\n"
         "    epoch_of(batches)\n"
-        "    (pid,) = batches.worker_pids\n"
+        "    (pid,) = batches._workers.pids\n"
         "    assert 'libtorch' not in Path(f'/proc/{pid}/maps').read_text()"
     )
     paths = {"PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}"}
@@ -200,7 +200,7 @@ def test_a_bad_value_has_its_file_and_row():
 def test_the_workers_end_with_the_prefetch_that_stands_in_front_of_them():
     with Prefetch(loader(2), Share("prefetch", MIB)) as batches:
         next(iter(batches))
-        pids = batches.source.worker_pids
+        pids = batches.source._workers.pids
         assert len(pids) == 2
     assert not any(psutil.pid_exists(pid) for pid in pids)
 

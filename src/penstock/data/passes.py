@@ -32,8 +32,6 @@ READER_CAP_BYTES = 512 * MIB
 _CUT_BYTES = MIB
 """At least, where batches are cut by cost: the rows of a small window may be larger than the mean."""
 
-Finish = Callable[[Any], Any]
-"""Makes of a dict of arrays (or of values, where elements are rows) what is given out."""
 Opened: TypeAlias = "Elements | Prefetch[Any]"
 
 
@@ -47,16 +45,8 @@ class Form(Enum):
 
 def open_pass(chain: Chain, form: Form) -> Opened:
     """The elements of one pass, from the start of epoch 0; made ahead by a thread where the chain says so."""
-    finish: Finish | None = None
-    if form is Form.TORCH:
-        # By name: data stands below the first package that knows torch.
-        finish = import_module("penstock.tensors.dataset").tensors_of
-    elif form is Form.NUMPY:
-        finish = lambda columns: columns  # noqa: E731
-    elif chain.maps:
-        finish = record_batch_of
     shares = StageShares.of(share_memory(chain, chain.scan()))
-    elements = Elements(chain.open_rows(shares), chain, finish)
+    elements = Elements(chain.open_rows(shares), chain, form)
     return elements if shares.prefetch is None else Prefetch(elements, shares.prefetch, element_bytes)
 
 
@@ -96,11 +86,16 @@ class Elements:
     """What one pass over a Dataset gives: its epochs one after another, as a stream that is its own cursor.
 
     A pass begins with `first_epoch`. An epoch that follows begins when the next element is asked for: the position
-    after the last element of an epoch is the end of that epoch. Without `finish`, record batches are given out.
+    after the last element of an epoch is the end of that epoch.
     """
 
-    def __init__(self, stream: RecordStream, chain: Chain, finish: Finish | None) -> None:
-        self._stream, self._chain, self._finish = stream, chain, finish
+    def __init__(self, stream: RecordStream, chain: Chain, form: Form) -> None:
+        self._stream, self._chain, self._is_as_read = stream, chain, form is Form.ARROW and not chain.maps
+        self._finish: Callable[[Any], Any] | None = record_batch_of if form is Form.ARROW else None
+        """Makes of a dict of arrays (or of values, where elements are rows) what is given out."""
+        if form is Form.TORCH:
+            # By name: data stands below the first package that knows torch.
+            self._finish = import_module("penstock.tensors.dataset").tensors_of
         self._names, self._shapes = chain.names(), chain.source.shapes()
         self.set_epoch(0)
 
@@ -155,7 +150,7 @@ class Elements:
         """The batch, or where nothing cuts batches, its rows."""
         chain, finish = self._chain, self._finish
         rows = fill_nulls(record_batch.select(self._names), chain.fills)
-        if finish is None:
+        if self._is_as_read:
             yield rows
             return
         origin = Origin(self._position.epoch, record_batch, self._stream.file_paths)
@@ -163,13 +158,13 @@ class Elements:
         if chain.cut is not None:
             for step in chain.maps:
                 columns = step.on_batch(columns, origin)
-            yield finish(columns)
+            yield columns if finish is None else finish(columns)
             return
         for index in range(record_batch.num_rows):
             row = row_of(columns, index)
             for step in chain.maps:
                 row = step.on_row(row, origin, index)
-            yield finish(row)
+            yield row if finish is None else finish(row)
 
     def state_dict(self) -> State:
         done = self._position.consumed

@@ -336,7 +336,7 @@ def measured_facts(
         computing_seconds=stopwatch.working,
         batch_rows=rows,
         batch_bytes=rows * training.plan.source.scanned.row_bytes,
-        num_workers=len(loader.worker_pids),
+        num_workers=training.plan.num_workers,
         num_cores=available_cores(),
         free_bytes=report.limit_bytes - report.peak_bytes,
         share_bytes={name: share.limit_bytes for name, share in training.plan.budget.shares.items()},

@@ -94,10 +94,6 @@ class BatchLoader:
             del batch
             ended_at = time.perf_counter()
 
-    @property
-    def worker_pids(self) -> list[int]:
-        return [] if self._workers is None else self._workers.pids
-
     def state_dict(self) -> State:
         return (self._workers or self.stream).state_dict()
 
