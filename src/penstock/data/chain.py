@@ -50,7 +50,7 @@ UNCUT = ByRows(1024)
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A source and everything that the methods of a Dataset said, each in its place on the way."""
+    """A source and everything that the methods of a Dataset said, in the order in which rows pass it."""
 
     source: Source
     columns: tuple[str, ...] | None = None

@@ -247,7 +247,7 @@ class Dataset:
     def to_tf(self) -> Any:
         """A tf.data.Dataset that gives dicts of tensors; it needs TensorFlow (`pip install penstock[tf]`).
 
-        It begins at a place that was loaded here before. TensorFlow reads ahead of its loop, so that a place to go on
+        It begins at a position that was loaded here before. TensorFlow reads ahead of its loop, so that one to go on
         from later is the number of batches that the loop has seen, not `state_dict`.
         """
         from penstock.data.tf_dataset import tf_dataset

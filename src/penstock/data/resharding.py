@@ -1,4 +1,4 @@
-"""Going on with another number of shards: which rows are done, from the places of all shards together."""
+"""Going on with another number of shards: which rows are done, from the positions of all shards together."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ ReadLengths = Callable[[State, StreamPosition, int], Int64Array]
 def state_for(
     states: Sequence[State], blocks: Blocks, shard: Shard, read_lengths: ReadLengths | None = None
 ) -> State:
-    """The position of one shard, from the places that all shards of a run saved at one moment.
+    """The position of one shard, from the positions that all shards of a run saved at one moment.
 
     With as many shards as before, each goes on exactly where it was. With another number, what is left of the epoch
     is cut anew: every row that is not done goes to one shard. `read_lengths` is needed where rows are brought

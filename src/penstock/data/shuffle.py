@@ -51,7 +51,7 @@ def window_order(
     if lengths is None:
         return rows
     # Runs of similar length: rows of equal length stay in random order, and so do the runs. Where the rows are no whole
-    # number of runs, the short one is cut out at a random place and comes last.
+    # number of runs, the short one is cut out at random and comes last.
     rows = rows[np.argsort(lengths[rows], kind="stable")]
     run_rows = order["shuffle"]["run_rows"]
     num_runs, num_left = divmod(num_rows, run_rows)

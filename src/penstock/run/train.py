@@ -63,7 +63,7 @@ class TrainResult:
     bad_rows: Path | None = None
     """Where they are, with the reasons."""
     shuffle: Mapping[str, float] | None = None
-    """How well the rows were mixed (data.quality); None without shuffling."""
+    """How well the rows were mixed (data.shuffle); None without shuffling."""
     exit_code: int = 0
     """Not 0 when a signal ended the run before its end; it is saved all the same."""
     trained_rows: int = 0

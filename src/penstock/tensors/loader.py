@@ -1,6 +1,6 @@
 """Record stream -> batches: the end of the data's way, and where its position is saved.
 
-Every value is copied once, straight to its final place. F sparse features, B rows, V ids of all rows of all features,
+Every value is copied once, straight to where it stays. F sparse features, B rows, V ids of all rows of all features,
 D numbers per row of all dense features.
 """
 
@@ -70,7 +70,7 @@ class BatchLoader:
             self._workers = ParallelMap(stream, self._parse, num_workers, worker_share, parser.file_paths)
 
     def __iter__(self) -> Iterator[Batch]:
-        """Batches from the present place on; one of which no row could be used is not given."""
+        """Batches from the present position on; one of which no row could be used is not given."""
         if self._workers is not None:
             packed = (self._packed(*parsed) for parsed in self._workers)
             for batch in packed:
@@ -148,7 +148,7 @@ def pack(
 
 
 def pack_plain(plain: PlainColumns) -> Packed:
-    """The features of a batch that were brought to their place already; copied only out of shared memory."""
+    """The features of a batch that stand where they stay already; copied only out of shared memory."""
     dense = sparse = None
     if plain.number_names:
         numbers_BD = torch.from_numpy(_owned(plain.numbers_BD))
