@@ -1,4 +1,4 @@
-"""Batches whose rows cost no more than a limit together."""
+"""Batches of a number of rows, and of rows that cost no more than a limit together."""
 
 import json
 import logging
@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.data.cut import CostCut
+from penstock.data.cut import CostCut, RowCut, join
 from penstock.data.row_cost import ColumnCost
 from penstock.data.sections import Oversize
 from penstock.readers.stream import locate
 from penstock.runtime.budget import Share
-from tests.data.streams import ColumnStream, cut_by_cost
-from tests.readers.samples import row_ids, take
+from tests.data.streams import ColumnStream, cut_by_cost, stream_of_sizes
+from tests.readers.samples import numbers, row_ids, take
 
 
 def costs_of(values: Sequence[Any], *chunk_rows: int, kind: pa.DataType | None = None) -> ColumnStream:
@@ -232,3 +232,25 @@ def test_cut_as_row_after_row_and_resumed_anywhere(
     assert whole.num_oversize == before.num_oversize + after.num_oversize == num_oversize
     assert whole.position.row == after.position.row == len(values)
     assert num_batches == len(batches)
+
+
+def test_the_last_batch_is_short_or_dropped() -> None:
+    assert numbers(RowCut(stream_of_sizes([3]), 2)) == [[0, 1], [2]]
+    assert numbers(RowCut(stream_of_sizes([3]), 2, drop_remainder=True)) == [[0, 1]]
+
+
+def test_a_batch_inside_one_source_batch_is_a_view_of_it() -> None:
+    source = stream_of_sizes([10])
+    first, second = RowCut(source, 5)
+
+    assert first.column("number").buffers()[1].address == second.column("number").buffers()[1].address
+    assert second.column("number").offset == 5
+
+
+def test_dictionaries_are_unified() -> None:
+    first, second = (
+        pa.RecordBatch.from_pydict({"word": pa.array(words).dictionary_encode()})
+        for words in (["a", "b"], ["c", "a"])
+    )
+
+    assert join([first, second]).column("word").to_pylist() == ["a", "b", "c", "a"]
