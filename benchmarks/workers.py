@@ -33,7 +33,7 @@ from penstock.features.sections import FeatureConfig, ParsingSection
 from penstock.readers.stream import RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import tree_bytes
-from penstock.runtime.world import State, available_cores
+from penstock.runtime.world import available_cores
 
 if TYPE_CHECKING:
     from penstock.tensors.loader import BatchLoader
@@ -66,34 +66,13 @@ class Repeated(RecordStream):
     """One batch of rows in memory, given out again and again: reading costs nothing here."""
 
     def __init__(self, batch: pa.RecordBatch, num_batches: int) -> None:
-        self._batch, self._num_batches, self._position = batch, num_batches, StreamPosition(0)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns."""
-        return self._batch.schema
-
-    @property
-    def order(self) -> State:
-        """There is one."""
-        return {}
-
-    @property
-    def position(self) -> StreamPosition:
-        """Rows given out."""
-        return self._position
-
-    def seek(self, position: StreamPosition) -> None:
-        """Go to a row."""
-        self._position = position
-
-    def check_order(self, saved: State) -> None:
-        """There is one."""
+        self._batch, self._num_batches, self.position = batch, num_batches, StreamPosition(0)
+        self.schema, self.order = batch.schema, {"files": [], "blocks": 0, "seed": None, "shard": [0, 1]}
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """The batch, as often as asked for."""
-        while self._position.row < self._num_batches * self._batch.num_rows:
-            self._position = self._position.at(self._position.row + self._batch.num_rows)
+        while self.position.row < self._num_batches * self._batch.num_rows:
+            self.position = self.position.at(self.position.row + self._batch.num_rows)
             yield self._batch
 
 

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from penstock.runtime.budget import MemoryBudget
     from penstock.runtime.progress import ProgressLogger
     from penstock.runtime.world import World
-    from penstock.tensors.batch import Batch
-    from penstock.tensors.record_batch import RecordBatchTensor
+    from penstock.tensors.batch import Batch, RecordBatchTensor
 
 _PLACES = {
     "BudgetExceeded": "penstock.config.errors",
@@ -77,7 +76,7 @@ _PLACES = {
     "arrays_to_samples": "penstock.readers.samples",
     "samples_to_arrays": "penstock.readers.samples",
     "Batch": "penstock.tensors.batch",
-    "RecordBatchTensor": "penstock.tensors.record_batch",
+    "RecordBatchTensor": "penstock.tensors.batch",
 }
 
 __all__ = [

@@ -11,7 +11,6 @@ from penstock.data.row_cost import CostOf
 from penstock.data.sections import Oversize
 from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
-from penstock.runtime.world import State
 
 
 class ColumnStream(RecordStream):
@@ -26,25 +25,17 @@ class ColumnStream(RecordStream):
     ) -> None:
         self._rows = pa.RecordBatch.from_arrays([values], names=[name])
         self._ends = list(accumulate([len(values)] if chunk_rows is None else chunk_rows))
-        self._file_number = file_number
-        self._position = StreamPosition(0)
+        self._file_number, self.file_paths = file_number, "abcd"
+        self.schema = self._rows.schema.append(ROW_FIELD)
+        self.order = {"files": [], "blocks": 0, "seed": None, "shard": [0, 1]}
+        self.position = StreamPosition(0)
         self.num_given = 0
-
-    schema = property(lambda self: self._rows.schema.append(ROW_FIELD))
-    order = property(lambda self: {"name": "column"})
-    position = property(lambda self: self._position)
-
-    def seek(self, position: StreamPosition) -> None:
-        self._position = position
-
-    def check_order(self, saved: State) -> None:
-        assert saved["name"] == "column"
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for end in self._ends:
-            first = self._position.row
+            first = self.position.row
             if first < end:
-                self._position = self._position.at(end)
+                self.position = self.position.at(end)
                 self.num_given += 1
                 yield with_row_ids(self._chunk(first, end), self._file_number, first)
 
@@ -58,10 +49,10 @@ class ListStream(ColumnStream):
     def __init__(self, lists: Sequence[Sequence[int]]) -> None:
         self._numbers = list(chain.from_iterable(lists))
         super().__init__(pa.array([]), [len(numbers) for numbers in lists], file_number=0)
-        self._rows = self._chunk(0, 0)
+        self.schema = self._chunk(0, 0).schema.append(ROW_FIELD)
 
     def _chunk(self, first: int, end: int) -> pa.RecordBatch:
-        numbers = [number + 1000 * self._position.epoch for number in self._numbers[first:end]]
+        numbers = [number + 1000 * self.position.epoch for number in self._numbers[first:end]]
         words = [f"word {number}" for number in numbers]
         return pa.record_batch(
             {"number": pa.array(numbers, pa.int64()), "word": pa.array(words, pa.string())}
@@ -79,8 +70,7 @@ def cut_by_cost(
     limit: float,
     *,
     oversize: str = "alone",
-    file_paths: Sequence[str] = (),
     share: Share | None = None,
     **rules: Any,
 ) -> CostCut:
-    return CostCut(source, cost, CostRules(limit, oversize=Oversize(oversize), **rules), file_paths, share)
+    return CostCut(source, cost, CostRules(limit, oversize=Oversize(oversize), **rules), share)

@@ -7,8 +7,8 @@ import pytest
 from penstock.config.errors import CheckpointError
 from penstock.data.cut import RowCut
 from penstock.data.row_cost import SequenceLength
-from penstock.data.shuffle import Bucketing, Shuffle, by_length
-from penstock.readers.stream import RecordStream
+from penstock.data.shuffle import Bucketing, Shuffle, window_order
+from penstock.readers.stream import RecordStream, StreamPosition
 from tests.data.streams import ColumnStream
 
 CLICKS = SequenceLength("clicks")
@@ -47,8 +47,8 @@ def test_padding_shrinks_the_more_the_larger_the_window() -> None:
 
 @pytest.mark.parametrize("num_rows", [0, 3, 4, 101])
 def test_a_short_run_is_of_similar_length_too_and_comes_last(num_rows: int) -> None:
-    generator = np.random.default_rng(0)
-    rows = by_length(generator.permutation(num_rows), np.arange(num_rows), 4, generator)
+    order = {"shuffle": {"seed": 0, "run_rows": 4}}
+    rows = window_order(order, StreamPosition(0), 0, num_rows, np.arange(num_rows))
 
     assert sorted(rows) == list(range(num_rows))
     for start in range(0, num_rows, 4):

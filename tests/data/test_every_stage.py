@@ -12,9 +12,8 @@ from penstock.config.errors import CheckpointError
 from penstock.config.sizes import MIB
 from penstock.data.cut import RowCut
 from penstock.data.prefetch import Prefetch, ReadAhead
-from penstock.data.quality import ShuffleQuality
 from penstock.data.row_cost import ColumnCost, SequenceLength
-from penstock.data.shuffle import Bucketing, Shuffle
+from penstock.data.shuffle import Bucketing, Shuffle, ShuffleQuality
 from penstock.readers.order import Blocks
 from penstock.readers.stream import RecordStream, Stream
 from penstock.runtime.budget import Share

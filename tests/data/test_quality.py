@@ -1,19 +1,18 @@
 """How near the order of a run is to an ideal shuffle."""
 
-import math
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.data.quality import ShuffleQuality, expected_blocks
+from penstock.data.shuffle import ShuffleQuality
 from penstock.readers.order import Blocks
-from penstock.readers.stream import ROW_COLUMN, ids_of_rows
+from penstock.readers.stream import ROW_BITS, ROW_COLUMN
 
 NUM_FILES, BLOCK_ROWS, BATCH_ROWS = 4, 500, 256
 BLOCKS = Blocks.of((block // 10, block % 10 * BLOCK_ROWS, BLOCK_ROWS) for block in range(NUM_FILES * 10))
 NUM_ROWS = BLOCKS.total_rows
-ROW_IDS = ids_of_rows(np.arange(NUM_ROWS) // (10 * BLOCK_ROWS), np.arange(NUM_ROWS) % (10 * BLOCK_ROWS))
+FILE, ROW = np.divmod(np.arange(NUM_ROWS), 10 * BLOCK_ROWS)
+ROW_IDS = (FILE << ROW_BITS) | ROW
 LABELS = np.arange(NUM_ROWS) // 700 % 2
 """Runs of equal labels, as in a log that was sorted."""
 
@@ -58,15 +57,3 @@ def test_a_block_that_is_the_whole_data_set_does_not_look_mixed() -> None:
 
     assert one_block.score()["block_coverage"] == 1.0
     assert stretches.score()["block_coverage"] == pytest.approx(1 / 34, rel=0.01)
-
-
-@pytest.mark.parametrize("num_drawn", [1, 2, 30, 99, 100])
-def test_expected_blocks_are_those_of_a_draw_without_repeats(num_drawn: int) -> None:
-    block_rows = np.array([1, 5, 10, 24, 60])
-    exact = sum(
-        1 - math.comb(100 - num_rows, num_drawn) / math.comb(100, num_drawn) for num_rows in block_rows
-    )
-
-    assert expected_blocks(block_rows, num_drawn) == pytest.approx(
-        exact, rel=0.05 if num_drawn > 50 else 0.002
-    )

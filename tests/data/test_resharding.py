@@ -98,17 +98,6 @@ def test_every_row_once_whatever_the_numbers_of_shards_and_the_stops(
     ("shards", "problem"),
     [
         (
-            [Shard(0, 3), Shard(2, 3)],
-            "the positions of all shards are needed together, each once; missing: shard 1 of 3",
-        ),
-        (
-            [Shard(0, 4), Shard(2, 4), Shard(0, 4)],
-            (
-                "the positions of all shards are needed together, each once; given more than once: shard 0 of 4; "
-                "missing: shards 1, 3 of 4"
-            ),
-        ),
-        (
             [Shard(0, 3), Shard(1, 2)],
             "the positions are of runs on different numbers of shards: 0 of 3, 1 of 2; load those of one checkpoint",
         ),

@@ -3,7 +3,6 @@
 import pytest
 from pydantic import ValidationError
 
-from penstock.config.sizes import MIB
 from penstock.data.sections import BatchingSection
 
 
@@ -36,9 +35,6 @@ def test_settings_that_do_not_go_together(data, location, message):
 
 
 def test_what_counts_where_several_keys_say_it():
-    assert BatchingSection().shuffle_batches() is None
-    assert BatchingSection(shuffle_buffer_size=8).shuffle_batches() == 8
-    assert BatchingSection(shuffle_buffer_size=8, shuffle_buffer=MIB).shuffle_batches() is None
     assert BatchingSection(batch_size=8).resolved_eval_batch_size() == 8
     assert BatchingSection(batch_size=8, eval_batch_size=4).resolved_eval_batch_size() == 4
     assert BatchingSection.model_validate({"null_cost": "error"}).null_cost is None

@@ -17,10 +17,6 @@ def numbers_of(batch: pa.RecordBatch) -> list[int]:
     return found
 
 
-def process_of(batch: pa.RecordBatch) -> int:
-    return os.getpid()
-
-
 def bad_seven(batch: pa.RecordBatch) -> list[int]:
     if 7 in numbers_of(batch):
         raise DataError.at("is bad", file="a.parquet", row=7, column="number", value=7)

@@ -11,7 +11,7 @@ from penstock.features import fast_path
 from penstock.features.build import build_features
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
-from penstock.tensors.packing import pack
+from penstock.tensors.loader import pack
 
 IDS = [
     {"id_feature": {"feature_name": f"id_{place}", "num_buckets": 10, "embedding_dim": 4}}

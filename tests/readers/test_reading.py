@@ -102,4 +102,3 @@ def test_whoever_reads_ahead_reports_what_waits(row_groups: BlockStream, decoded
 
     assert sum(batch.num_rows for batch in ahead) == 40
     assert decoded[0] is True
-    assert row_groups.num_waiting is None

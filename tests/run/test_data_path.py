@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.sizes import MIB
-from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
+from penstock.data.memory_plan import StageShares, share_data_path
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
 from penstock.readers.order import Shard
@@ -82,7 +82,7 @@ class Rank:
         share_data_path(
             self.budget,
             {"": source.scanned},
-            shuffle_bytes=shuffle_bytes_of(source.scanned, case.window_rows),
+            shuffle_rows=case.window_rows,
             prefetch_bytes=MIB,
             by_cost=case.cost_limit is not None,
         )

@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pytest
 import torch
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import GIB, MIB
-from penstock.data.memory_plan import EVALUATION, share_data_path, share_model
+from penstock.data.memory_plan import EVALUATION, share_data_path
 from penstock.readers.files import DataFile
-from penstock.run.training import dense_copies, model_bytes
+from penstock.run.training import dense_copies, model_bytes, share_model
 from penstock.runtime.budget import MemoryBudget
 from penstock.training.sections import TrainConfig
+
+NO_COLUMNS = pa.schema([])
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Needs:
     ample_bytes: int = 512 * MIB
     block_bytes: int = 16 * MIB
     files: tuple[DataFile, ...] = ()
+    columns: pa.Schema = NO_COLUMNS
+    row_bytes: int = 1024
 
 
 def planned(limit_bytes, streams=None, **data_path):
@@ -47,7 +52,7 @@ def test_what_cannot_be_made_smaller_comes_first_and_the_data_path_shares_the_re
     [
         (Needs(ample_bytes=100 * MIB), {}, "read ahead", 2 * 16 * MIB),
         (Needs(ample_bytes=400 * MIB), {}, "read ahead", None),
-        (Needs(), {"shuffle_bytes": 64 * MIB}, "shuffle", 64 * MIB),
+        (Needs(), {"shuffle_rows": 1000}, "shuffle", 1000 * (1024 + 10) + MIB),
         (Needs(files=(DataFile("s3://bucket/a.parquet", 5),)), {}, "store windows", 16 * MIB),
         (Needs(), {"by_cost": True}, "cut", 64 * MIB),
         (Needs(), {"prefetch_bytes": 5 * MIB}, "prefetch", 5 * MIB),

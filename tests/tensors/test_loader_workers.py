@@ -57,22 +57,15 @@ class Rows(RecordStream):
     """All rows of ROWS, five at a time."""
 
     def __init__(self, rows=ROWS):
-        self._rows, self._position = with_row_ids(rows, 1, 0), StreamPosition(0)
+        self._rows, self.position = with_row_ids(rows, 1, 0), StreamPosition(0)
 
     schema = ROWS.schema.append(ROW_FIELD)
-    order = {}
-    position = property(lambda self: self._position)
-
-    def seek(self, position):
-        self._position = position
-
-    def check_order(self, saved):
-        pass
+    order = {"files": [], "blocks": 0, "seed": None, "shard": [0, 1]}
 
     def __iter__(self):
-        while self._position.row < self._rows.num_rows:
-            begin = self._position.row
-            self._position = self._position.at(min(begin + 5, self._rows.num_rows))
+        while self.position.row < self._rows.num_rows:
+            begin = self.position.row
+            self.position = self.position.at(min(begin + 5, self._rows.num_rows))
             yield self._rows.slice(begin, 5)
 
 
@@ -186,7 +179,7 @@ def test_workers_never_load_torch():
         "from tests.tensors.test_loader_workers import epoch_of, loader\n"
         "with closing(loader(1)) as batches:\n"
         "    epoch_of(batches)\n"
-        "    (pid,) = batches.worker_pids\n"
+        "    (pid,) = batches._workers.pids\n"
         "    assert 'libtorch' not in Path(f'/proc/{pid}/maps').read_text()"
     )
     paths = {"PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}"}
@@ -207,7 +200,7 @@ def test_a_bad_value_has_its_file_and_row():
 def test_the_workers_end_with_the_prefetch_that_stands_in_front_of_them():
     with Prefetch(loader(2), Share("prefetch", MIB)) as batches:
         next(iter(batches))
-        pids = batches.source.worker_pids
+        pids = batches.source._workers.pids
         assert len(pids) == 2
     assert not any(psutil.pid_exists(pid) for pid in pids)
 

@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 from penstock.config.errors import ConfigError
-from penstock.tensors.batch import Batch
-from penstock.tensors.record_batch import RecordBatchTensor
+from penstock.tensors.batch import Batch, RecordBatchTensor
 from penstock.training.predict import as_arrow, predict
 
 

@@ -8,8 +8,7 @@ from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.budget import Share
-from penstock.tensors.batch import Batch
-from penstock.tensors.record_batch import RecordBatchTensor
+from penstock.tensors.batch import Batch, RecordBatchTensor
 from penstock.training.task_metrics import TaskMetrics
 
 CLICKS = Batch(

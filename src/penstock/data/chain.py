@@ -7,19 +7,17 @@ from typing import Any
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import format_size
 from penstock.data.arguments import kind_of
-from penstock.data.cut import CostCut, CostRules, RowCut
+from penstock.data.cut import CostCut, CostRules, QuarantineFilter, RowCut, TakeRows
 from penstock.data.map_rows import MapStep
 from penstock.data.memory_plan import StageShares
 from penstock.data.prefetch import ReadAhead
-from penstock.data.quality import ShuffleQuality
 from penstock.data.row_cost import FUNCTIONS, ColumnCost, CostOf, cost_of_expression
-from penstock.data.shuffle import Bucketing, Shuffle
+from penstock.data.shuffle import Bucketing, Shuffle, ShuffleQuality
 from penstock.data.sources import Source
-from penstock.data.stage import QuarantineFilter, TakeRows
 from penstock.readers.columns import is_list
 from penstock.readers.order import Shard
 from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import BlockStream
+from penstock.readers.reading import ONE_SHARD, BlockStream
 from penstock.readers.scan import ScannedFiles
 from penstock.readers.stream import RecordStream
 
@@ -28,9 +26,6 @@ from penstock.readers.stream import RecordStream
 class Shuffling:
     buffer_bytes: int
     seed: int
-    num_rows: int | None = None
-    """How many rows the buffer holds; None: as many as fit."""
-    bucketing: Bucketing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,7 @@ UNCUT = ByRows(1024)
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A source and everything that the methods of a Dataset said, each in its place on the way."""
+    """A source and everything that the methods of a Dataset said, in the order in which rows pass it."""
 
     source: Source
     columns: tuple[str, ...] | None = None
@@ -85,6 +80,18 @@ class Chain:
             wanted = tuple(dict.fromkeys([*wanted, *self.cut.cost.columns]))
         return self.source.scan(wanted, self.first_rows)
 
+    def open_rows(self, shares: StageShares, scanned: ScannedFiles | None = None) -> RecordStream:
+        """The record batches of an epoch; `scanned` is another look at the rows, of fewer columns."""
+        return open_rows(
+            scanned or self.scan(),
+            shares,
+            self.cut or UNCUT,
+            shuffle_rows=self.shuffle_rows(),
+            seed=self.shuffling.seed if self.shuffling else 0,
+            shard=self.shard or ONE_SHARD,
+            take_rows=self.take_rows,
+        )
+
     def names(self) -> list[str]:
         return list(self.columns) if self.columns is not None else self.source.scan().columns.names
 
@@ -92,8 +99,6 @@ class Chain:
         """How many rows the shuffle buffer holds: its bytes over the bytes of a row; 0 without a shuffle."""
         if self.shuffling is None:
             return 0
-        if self.shuffling.num_rows is not None:
-            return self.shuffling.num_rows
         scanned = self.scan()
         num_rows = self.shuffling.buffer_bytes // scanned.row_bytes
         if num_rows < 2 <= scanned.num_rows:
@@ -106,42 +111,44 @@ class Chain:
 
 
 def open_rows(
-    chain: Chain,
+    scanned: ScannedFiles,
     shares: StageShares,
+    cut: ByRows | ByCost,
     *,
-    scanned: ScannedFiles | None = None,
+    shuffle_rows: int = 0,
+    seed: int = 0,
+    bucketing: Bucketing | None = None,
+    shard: Shard = ONE_SHARD,
+    take_rows: int | None = None,
     as_views: bool = False,
     quality: ShuffleQuality | None = None,
     quarantine: Quarantine | None = None,
 ) -> RecordStream:
-    """The record batches of an epoch: read, shuffled, cut.
+    """The record batches of an epoch: read, shuffled in windows of `shuffle_rows` rows (0: not at all), cut.
 
-    `scanned` is another look at the chain's rows, of fewer columns. `as_views` is for a consumer that lets go of a
-    batch before it takes the next. `quality` measures how well rows are mixed; rows in `quarantine` are left out.
+    `as_views` is for a consumer that lets go of a batch before it takes the next. `quality` measures how well rows are
+    mixed; rows in `quarantine` are left out.
     """
-    scanned, shuffling, cut = scanned or chain.scan(), chain.shuffling, chain.cut or UNCUT
-    seed = None if shuffling is None else shuffling.seed
-    stream: RecordStream = BlockStream(scanned, shares.reader, seed, chain.shard or Shard())
+    stream: RecordStream = BlockStream(scanned, shares.reader, seed if shuffle_rows else None, shard)
     if shares.read_ahead is not None:
         stream = ReadAhead(stream, shares.read_ahead)
-    if shuffling is not None:
+    if shuffle_rows:
         stream = Shuffle(
             stream,
-            chain.shuffle_rows(),
-            shuffling.seed,
+            shuffle_rows,
+            seed,
             shares.shuffle,
-            shuffling.bucketing,
+            bucketing,
             batch_rows=cut.num_rows if isinstance(cut, ByRows) else None,
             as_views=as_views,
             quality=quality,
         )
-    if chain.take_rows is not None:
-        stream = TakeRows(stream, chain.take_rows)
+    if take_rows is not None:
+        stream = TakeRows(stream, take_rows)
     if isinstance(cut, ByRows):
         stream = RowCut(stream, cut.num_rows, cut.drop_remainder)
     else:
-        paths = [file.path for file in scanned.files]
-        stream = CostCut(stream, cut.cost, cut.rules, paths, shares.cut)
+        stream = CostCut(stream, cut.cost, cut.rules, shares.cut)
     return stream if quarantine is None else QuarantineFilter(stream, quarantine)
 
 

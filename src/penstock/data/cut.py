@@ -1,8 +1,10 @@
-"""Cut a stream into batches: of a number of rows, or of rows that cost no more than a limit together."""
+"""Stages over a stream, and those that cut it into batches: of a number of rows, or of rows that cost no more than a
+limit together.
+"""
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,8 +15,8 @@ from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import format_size
 from penstock.data.row_cost import CostOf, Costs
 from penstock.data.sections import Oversize
-from penstock.data.stage import RowBuffer, Stage, join
 from penstock.data.window import own_bytes
+from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import ROW_COLUMN, RecordStream, file_and_row
 from penstock.runtime.budget import Share
 
@@ -23,6 +25,48 @@ logger = logging.getLogger(__name__)
 MAX_LIMIT = 2**62
 """Past it, whole numbers could not be added up exactly."""
 _MIN_LOOK_ROWS = 16
+
+
+class Stage(RecordStream):
+    """A stage over a source; one that keeps the order of rows says only how it gives them (`__iter__`).
+
+    The position of such a stage is a count of the source's rows, so that its source is entered at the same row.
+    """
+
+    def __init__(self, source: RecordStream) -> None:
+        self._source, self.schema, self.order = source, source.schema, source.order
+        self.position, self.file_paths = source.position, source.file_paths
+
+    def close(self) -> None:
+        self._source.close()
+
+
+def split_rows(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """Views of the rows in their order, and with each whether it fills a portion of `num_rows` rows.
+
+    Each is given as soon as it is there, and nothing of a batch is held while the next one is made.
+    """
+    num_missing = num_rows
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            end = min(start + num_missing, batch.num_rows)
+            num_missing -= end - start
+            yield batch.slice(start, end - start), not num_missing
+            start, num_missing = end, num_missing or num_rows
+        del batch
+
+
+def join(pieces: list[pa.RecordBatch], setting: str = "data_config.batch_size") -> pa.RecordBatch:
+    """One batch of several; a single one stays a view. Dictionaries are unified.
+
+    `setting` is the key of the run file that makes batches smaller.
+    """
+    try:
+        return pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces)  # type: ignore[attr-defined]
+    except pa.ArrowInvalid as error:
+        num_rows = sum(piece.num_rows for piece in pieces)
+        raise DataError(f"{num_rows} rows do not fit one batch: {error}; lower {setting}", setting) from error
 
 
 class RowCut(Stage):
@@ -34,18 +78,62 @@ class RowCut(Stage):
 
     def __init__(self, source: RecordStream, num_rows: int, drop_remainder: bool = False) -> None:
         super().__init__(source)
-        self._num_rows = num_rows
-        self._drop_remainder = drop_remainder
+        self._num_rows, self._drop_remainder = num_rows, drop_remainder
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self._source.seek(self._position)
-        buffer = RowBuffer(iter(self._source))
-        while pieces := list(buffer.pieces(self._num_rows)):
+        self._source.position = self.position
+        pieces: list[pa.RecordBatch] = []
+        for piece, is_last in split_rows(self._source, self._num_rows):
+            pieces.append(piece)
+            del piece
+            if is_last:
+                self.position = self.position.at(self.position.row + self._num_rows)
+                batch = join(pieces)
+                pieces = []
+                yield batch
+                del batch
+        if pieces:
             num_rows = sum(piece.num_rows for piece in pieces)
-            self._position = self._position.at(self._position.row + num_rows)
-            if num_rows < self._num_rows and self._drop_remainder:
+            self.position = self.position.at(self.position.row + num_rows)
+            if not self._drop_remainder:
+                yield join(pieces)
+
+
+class TakeRows(Stage):
+    def __init__(self, source: RecordStream, num_rows: int) -> None:
+        super().__init__(source)
+        self._num_rows = num_rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        if self.position.row >= self._num_rows:
+            return
+        self._source.position = self.position
+        for batch in self._source:
+            taken = batch.slice(0, self._num_rows - self.position.row)
+            self.position = self.position.at(self.position.row + taken.num_rows)
+            yield taken
+            if self.position.row >= self._num_rows:
                 return
-            yield join(pieces)
+
+
+class QuarantineFilter(Stage):
+    """The batches of the source without the rows that readers have put into quarantine.
+
+    The position counts them all the same: a row that was left out is done.
+    """
+
+    def __init__(self, source: RecordStream, quarantine: Quarantine) -> None:
+        super().__init__(source)
+        self._quarantine = quarantine
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self._source.position = self.position
+        for batch in self._source:
+            self.position = self._source.position
+            bad = self._quarantine.bad(np.asarray(batch.column(ROW_COLUMN)))
+            rows = batch.filter(pa.array(~bad)) if bad.any() else batch
+            if rows.num_rows:
+                yield rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +231,15 @@ class CostCut(Stage):
 
     A batch ends before the first row that does not fit, and never skips one to fit a later one. The rows of an open
     batch are views of the source's; those that wait for the next chunk are leased from the share, so that rows
-    that cost nothing cannot fill the memory. A position may go on with another limit. `file_paths` are for messages.
+    that cost nothing cannot fill the memory. A position may go on with another limit.
     """
 
     def __init__(
-        self,
-        source: RecordStream,
-        cost: CostOf,
-        rules: CostRules,
-        file_paths: Sequence[str] = (),
-        share: Share | None = None,
+        self, source: RecordStream, cost: CostOf, rules: CostRules, share: Share | None = None
     ) -> None:
         cost.check(source.schema)
         super().__init__(source)
-        self._cost, self._rules, self._file_paths, self._share = cost, rules, file_paths, share
+        self._cost, self._rules, self._share = cost, rules, share
         self._held_bytes = 0
         self._has_warned = False
         self.num_oversize = 0
@@ -165,14 +248,14 @@ class CostCut(Stage):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         before = self.num_oversize
         for portion in self._portions():
-            self._position = self._position.at(portion.end_row)
+            self.position = self.position.at(portion.end_row)
             self.num_oversize += portion.num_oversize
             if portion.num_rows:
                 yield join(portion.pieces, "data_config.batch_cost_size")
         if self._rules.oversize is Oversize.drop and self.num_oversize > before:
             logger.warning(
                 "epoch %d: %s rows cost more than %s alone and were left out",
-                self._position.epoch,
+                self.position.epoch,
                 f"{self.num_oversize - before:,}",
                 f"{self._rules.limit:,}",
             )
@@ -189,9 +272,9 @@ class CostCut(Stage):
 
     def _portions(self) -> Iterator[_Portion]:
         """The rows of each batch; the last portion may be without rows, since every row of the source is in one."""
-        self._source.seek(self._position)
+        self._source.position = self.position
         self._release()  # what an iteration holds that was left alone
-        chunk_row = self._position.row
+        chunk_row = self.position.row
         cutter, portion = Cutter(self._rules), _Portion(chunk_row, chunk_row)
         try:
             for chunk in self._source:
@@ -260,14 +343,14 @@ class CostCut(Stage):
         row, [column] = int(np.argmin(usable)), self._cost.columns
         value = chunk.column(column)[row].as_py()
         problem = "is null" if value is None else "is not a cost: it must be a finite number from 0 on"
-        file, file_row = file_and_row(chunk.column(ROW_COLUMN)[row].as_py(), self._file_paths)
+        file, file_row = file_and_row(chunk.column(ROW_COLUMN)[row].as_py(), self.file_paths)
         setting = "data_config.null_cost"
         text = f"{problem}; correct the file, or set {setting}"
         raise DataError.at(text, setting, file=file, row=file_row, column=column, value=value)
 
     def _report_oversize(self, batch: pa.RecordBatch, costs: Costs, row: int) -> None:
         """An error, or a warning the first time."""
-        file, file_row = file_and_row(batch.column(ROW_COLUMN)[row].as_py(), self._file_paths)
+        file, file_row = file_and_row(batch.column(ROW_COLUMN)[row].as_py(), self.file_paths)
         rules = self._rules
         problem = f"costs {costs[row]} but a batch may cost {rules.limit:g}"
         if rules.oversize is Oversize.error:

@@ -24,10 +24,9 @@ from penstock.data.arguments import (
 )
 from penstock.data.arrow_numpy import leaf_type
 from penstock.data.chain import ByCost, ByRows, Chain, Shuffling, cost_of, describe
-from penstock.data.cursor import Cursor, Pass, num_elements, open_chain, position_in
 from penstock.data.cut import CostRules
-from penstock.data.elements import Form, finish_of
 from penstock.data.map_rows import MapStep
+from penstock.data.passes import Form, Opened, Pass, num_elements, open_pass, position_in
 from penstock.data.row_cost import ColumnCost
 from penstock.data.sections import Oversize
 from penstock.readers.order import Shard
@@ -49,7 +48,9 @@ class Dataset:
     def __init__(self, chain: Chain, form: Form = Form.NUMPY) -> None:
         self._chain = chain
         self._form = form
-        self._cursor = Cursor(lambda: open_chain(chain, finish_of(form, chain)))
+        self._latest: Opened | None = None
+        self._is_ready = False
+        """Whether the next pass begins at the position of the latest."""
         self._lengths: dict[int, int] = {}
 
     def __repr__(self) -> str:
@@ -246,26 +247,38 @@ class Dataset:
     def to_tf(self) -> Any:
         """A tf.data.Dataset that gives dicts of tensors; it needs TensorFlow (`pip install penstock[tf]`).
 
-        It begins at a place that was loaded here before. TensorFlow reads ahead of its loop, so that a place to go on
+        It begins at a position that was loaded here before. TensorFlow reads ahead of its loop, so that one to go on
         from later is the number of batches that the loop has seen, not `state_dict`.
         """
         from penstock.data.tf_dataset import tf_dataset
 
         dataset = self if self._form is Form.NUMPY else self.to_numpy()
         chain = self._chain
-        is_known = dataset._cursor.is_at_start and not isinstance(chain.cut, ByCost)
+        latest = dataset._latest
+        is_whole = latest is None or not dataset._is_ready or latest.state_dict()["rows"]["row"] == 0
+        is_known = is_whole and not isinstance(chain.cut, ByCost)
         has_end = chain.epochs is not None or chain.take_in_all is not None
         return tf_dataset(dataset, chain, len(self) if is_known and has_end else None)
 
     # --- Iterating ---------------------------------------------------------------------------------------
 
     def __iter__(self) -> Pass:
-        """A pass over the data: an iterator with `state_dict`, `load_state_dict` and `close`."""
-        return self._cursor.begin()
+        """A pass over the data: an iterator with `state_dict`, `load_state_dict` and `close`.
+
+        It begins with the epoch after a pass that came to its end; one that was left is begun again.
+        """
+        opened = self._next_pass()
+        self._is_ready = False
+
+        def end() -> None:
+            opened.set_epoch(opened.state_dict()["rows"]["epoch"] + 1)
+            self._is_ready = self._is_ready or opened is self._latest
+
+        return Pass(opened, end)
 
     def __len__(self) -> int:
         """Rows, or after `.batch` batches, of a whole pass; where batches are cut by cost, that column is read once."""
-        first_epoch = self._cursor.first_epoch
+        first_epoch = self._first_epoch()
         if first_epoch not in self._lengths:
             with own_words():
                 self._lengths[first_epoch] = num_elements(self._chain, first_epoch)
@@ -277,16 +290,33 @@ class Dataset:
 
     def state_dict(self) -> State:
         """The position after the last element that the latest loop was given: plain values, ready for JSON."""
-        return self._cursor.state_dict()
+        return (self._latest or self._next_pass()).state_dict()
 
     def load_state_dict(self, state: State | Sequence[State]) -> None:
         """Let the next loop go on from a position; with a list of those of all shards, on any number of shards."""
         with own_words():
-            self._cursor.load_state_dict(position_in(self._chain, state))
+            position = position_in(self._chain, state)
+            opened = open_pass(self._chain, self._form)
+            opened.load_state_dict(position)
+        self._latest, self._is_ready = opened, True
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next loop begin with this epoch, whose order of rows it then has."""
-        self._cursor.set_epoch(whole_argument("set_epoch", epoch, "epochs are counted from 0", at_least=0))
+        epoch = whole_argument("set_epoch", epoch, "epochs are counted from 0", at_least=0)
+        with own_words():
+            self._latest = open_pass(self._chain, self._form)
+        self._latest.set_epoch(epoch)
+        self._is_ready = True
+
+    def _first_epoch(self) -> int:
+        """The epoch with which the latest pass began, or the next one does."""
+        return 0 if self._latest is None else int(self._latest.state_dict()["first_epoch"])
+
+    def _next_pass(self) -> Opened:
+        if self._latest is None or not self._is_ready:
+            self.set_epoch(self._first_epoch())
+        assert self._latest is not None
+        return self._latest
 
     def _with(self, **changes: Any) -> "Dataset":
         return Dataset(replace(self._chain, **changes), self._form)

@@ -2,15 +2,16 @@
 
 import operator
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from penstock.data.stage import Stage
-from penstock.readers.stream import RecordStream, Stream, StreamPosition
+from penstock.data.cut import Stage
+from penstock.readers.stream import RecordStream, Stream
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 
@@ -30,7 +31,7 @@ class _Ended:
     error: BaseException | None = None
 
 
-class Prefetch(Generic[T]):
+class Prefetch(AbstractContextManager["Prefetch[T]"], Generic[T]):
     """The items of the source, made by a background thread while earlier ones are in use.
 
     Items wait in a queue whose bytes are leased from the share. The item that the thread is making and the
@@ -52,47 +53,67 @@ class Prefetch(Generic[T]):
     ) -> None:
         self.source = source
         self._share, self._num_bytes, self._hold_handed_out = share, num_bytes, hold_handed_out
-        self._held_bytes = 0
         self._queue: SimpleQueue[_Made[T] | _Ended] = SimpleQueue()
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self.num_waiting = self._queue.qsize
         self._state: State = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._running: Generator[T] | None = None
 
     def __iter__(self) -> Iterator[T]:
-        """An error of the source is raised here, with its traceback."""
-        self._release_held()  # of a loop that was left
-        if self._thread is None:
+        """The items from the position on; a loop that was left goes on with what its thread has made."""
+        if self._running is None:
             self._state = self.source.state_dict()
-            self._stopping.clear()
-            self._thread = threading.Thread(target=self._work, name="penstock-prefetch", daemon=True)
-            self._thread.start()
-        while isinstance(made := self._queue.get(), _Made):
-            if self._hold_handed_out:
-                self._held_bytes = made.leased_bytes
-            else:
-                self._share.release(made.leased_bytes)
-            self._state = made.state
-            yield made.item
-            del made
-            self._release_held()
-        self._stop()
-        if made.state is not None:
-            self._state = made.state
-        if made.error is not None:
-            self.source.load_state_dict(self._state)
-            raise made.error
+            self._running = self._items()
+        return self._running
 
-    def num_waiting(self) -> int:
-        return self._queue.qsize()
+    def _items(self) -> Generator[T]:
+        """An error of the source is raised here, with its traceback."""
+        share, leased_bytes = self._share, 0
+        stopping = threading.Event()
+        thread = threading.Thread(
+            target=self._work, args=(stopping.is_set,), name="penstock-prefetch", daemon=True
+        )
+        thread.start()
+        try:
+            while isinstance(made := self._queue.get(), _Made):
+                self._state, leased_bytes = made.state, made.leased_bytes
+                if not self._hold_handed_out:
+                    share.release(leased_bytes)
+                    leased_bytes = 0
+                yield made.item
+                del made
+                share.release(leased_bytes)
+                leased_bytes = 0
+            self._state = self._state if made.state is None else made.state
+            if made.error is not None:
+                raise made.error
+        finally:
+            stopping.set()
+            share.wake()
+            thread.join()
+            while not self._queue.empty():
+                if isinstance(left := self._queue.get(), _Made):
+                    leased_bytes += left.leased_bytes
+            share.release(leased_bytes)
+            self._running = None
+            self.source.load_state_dict(self._state)
+
+    def _work(self, is_stopping: Callable[[], bool]) -> None:
+        """What the thread does: always ends with `_Ended`, so that nobody waits for ever."""
+        try:
+            with closing(iter(self.source)) as items:  # type: ignore[type-var]
+                for item in items:
+                    # At least one byte, so that items of no size do not queue without end.
+                    leased_bytes = max(1, min(self._num_bytes(item), self._share.limit_bytes))
+                    if is_stopping() or not self._share.acquire(leased_bytes, is_stopping):
+                        break
+                    self._queue.put(_Made(item, self.source.state_dict(), leased_bytes))
+                    del item
+            self._queue.put(_Ended(self.source.state_dict()))
+        except BaseException as error:  # raised again where the items are used
+            self._queue.put(_Ended(None, error))
 
     def state_dict(self) -> State:
-        return self.source.state_dict() if self._thread is None else self._state
+        return self.source.state_dict() if self._running is None else self._state
 
     def load_state_dict(self, state: State) -> None:
         self._stop()
@@ -102,51 +123,18 @@ class Prefetch(Generic[T]):
         self._stop()
         self.source.set_epoch(epoch)
 
-    def close(self) -> None:
+    def _stop(self) -> None:
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    def close(self, *_: object) -> None:
         """End the thread, put the source back to the last item handed out, and close it where it can be closed."""
-        if self._thread is not None:
-            self._stop()
-            self.source.load_state_dict(self._state)
+        self._stop()
         if (close := getattr(self.source, "close", None)) is not None:
             close()
 
-    def _stop(self) -> None:
-        if self._thread is None:
-            return
-        self._stopping.set()
-        self._share.wake()
-        self._thread.join()
-        self._thread = None
-        self._release_held()
-        while not self._queue.empty():
-            left = self._queue.get()
-            if isinstance(left, _Made):
-                self._share.release(left.leased_bytes)
-
-    def _release_held(self) -> None:
-        self._share.release(self._held_bytes)
-        self._held_bytes = 0
-
-    def _work(self) -> None:
-        """What the thread does: always ends with `_Ended`, so that nobody waits for ever."""
-        try:
-            items = iter(self.source)
-            try:
-                for item in items:
-                    # At least one byte, so that items of no size do not queue without end.
-                    leased_bytes = max(1, min(self._num_bytes(item), self._share.limit_bytes))
-                    if self._stopping.is_set() or not self._share.acquire(
-                        leased_bytes, self._stopping.is_set
-                    ):
-                        break
-                    self._queue.put(_Made(item, self.source.state_dict(), leased_bytes))
-                    del item
-            finally:
-                if (close := getattr(items, "close", None)) is not None:
-                    close()
-            self._queue.put(_Ended(self.source.state_dict()))
-        except BaseException as error:  # raised again where the items are used
-            self._queue.put(_Ended(None, error))
+    __exit__ = close
 
 
 class ReadAhead(Stage):
@@ -158,31 +146,17 @@ class ReadAhead(Stage):
 
     def __init__(self, source: RecordStream, share: Share) -> None:
         super().__init__(source)
-        self._share = share
-        self._running: Prefetch[pa.RecordBatch] | None = None
+        self._ahead: Prefetch[pa.RecordBatch] = Prefetch(source, share, hold_handed_out=True)
+        source.num_waiting = self._ahead.num_waiting
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self._stop()
-        self._source.seek(self._position)
-        running = self._running = Prefetch(self._source, self._share, hold_handed_out=True)
-        self._source.num_waiting = running.num_waiting
-        try:
-            for batch in running:
-                self._position = self._position.at(self._position.row + batch.num_rows)
+        self._ahead.close()  # of a loop that was left
+        self._source.position = self.position
+        with closing(iter(self._ahead)) as batches:  # type: ignore[type-var]
+            for batch in batches:
+                self.position = self.position.at(self.position.row + batch.num_rows)
                 yield batch
-        finally:
-            self._source.num_waiting = None
-            running.close()
-
-    def seek(self, position: StreamPosition) -> None:
-        self._stop()
-        super().seek(position)
+                del batch
 
     def close(self) -> None:
-        self._stop()
-        super().close()
-
-    def _stop(self) -> None:
-        if self._running is not None:
-            self._running.close()
-            self._running = None
+        self._ahead.close()

@@ -1,13 +1,14 @@
-"""Going on with another number of shards: which rows are done, from the places of all shards together."""
+"""Going on with another number of shards: which rows are done, from the positions of all shards together."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-import pyarrow as pa
+import numpy as np
 
 from penstock.config.errors import CheckpointError
+from penstock.data.cut import split_rows
 from penstock.data.shuffle import Bucketing, window_order
 from penstock.readers.order import Blocks, ConsumedRows, ConsumedRowsBuilder, EpochOrder, Int64Array, Shard
 from penstock.readers.reading import BlockStream
@@ -23,7 +24,7 @@ ReadLengths = Callable[[State, StreamPosition, int], Int64Array]
 def state_for(
     states: Sequence[State], blocks: Blocks, shard: Shard, read_lengths: ReadLengths | None = None
 ) -> State:
-    """The position of one shard, from the places that all shards of a run saved at one moment.
+    """The position of one shard, from the positions that all shards of a run saved at one moment.
 
     With as many shards as before, each goes on exactly where it was. With another number, what is left of the epoch
     is cut anew: every row that is not done goes to one shard. `read_lengths` is needed where rows are brought
@@ -102,17 +103,15 @@ def _done_rows(states: Sequence[State], blocks: Blocks, read_lengths: ReadLength
 def read_lengths(scanned: ScannedFiles, share: Share, bucketing: Bucketing) -> ReadLengths:
     """Reads the lengths of a window again; a scan of nothing but the column is enough."""
 
-    def first_rows(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield batch.slice(0, num_rows)
-            num_rows -= batch.num_rows
-            if num_rows <= 0:
-                return
-
     def read(order: State, position: StreamPosition, num_rows: int) -> Int64Array:
         stream = BlockStream(scanned, share, order["seed"], Shard(*order["shard"]))
-        stream.seek(position)
+        stream.position = position
+        lengths = []
         with closing(iter(stream)) as batches:  # type: ignore[type-var]
-            return bucketing.lengths_of(first_rows(batches, num_rows))
+            for piece, is_last in split_rows(batches, num_rows):
+                lengths.append(bucketing.length.of(piece))
+                if is_last:
+                    break
+        return np.concatenate(lengths)
 
     return read

@@ -4,23 +4,20 @@ Nothing of a window is saved: when a run continues, its rows are read again and 
 rest.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.config.errors import CheckpointError
-from penstock.data.quality import ShuffleQuality
+from penstock.data.cut import Stage, split_rows
 from penstock.data.row_cost import SequenceLength
-from penstock.data.stage import RowBuffer, Stage
 from penstock.data.window import RowStore
-from penstock.readers.order import Int64Array, derive_generator
-from penstock.readers.reading import START_ANEW
-from penstock.readers.stream import RecordStream, StreamPosition
+from penstock.readers.order import Blocks, Int64Array, derive_generator
+from penstock.readers.stream import ROW_BITS, ROW_COLUMN, RecordStream, StreamPosition
 from penstock.runtime.budget import Share
-from penstock.runtime.world import State
 
 _PIECE_ROWS = 1024
 """At least so many rows are given out at a time."""
@@ -32,34 +29,6 @@ class Bucketing:
 
     length: SequenceLength
     run_rows: int
-
-    @property
-    def state(self) -> State:
-        length = self.length
-        return {"bucket_by": [length.column, length.separator, length.longest], "run_rows": self.run_rows}
-
-    def window_rows(self, num_rows: int) -> int:
-        """A window of whole runs that is no larger than this one, so that batches do not reach into the next."""
-        return num_rows - num_rows % self.run_rows if num_rows > self.run_rows else num_rows
-
-    def lengths_of(self, batches: Iterable[pa.RecordBatch]) -> Int64Array:
-        return np.concatenate([np.empty(0, np.int64), *(self.length.of(batch) for batch in batches)])
-
-
-def by_length(
-    rows: Int64Array, lengths: Int64Array, run_rows: int, generator: np.random.Generator
-) -> Int64Array:
-    """Rows in random order, brought into runs of similar length; `lengths` are those of all rows by their number.
-
-    Rows of equal length stay in random order, and so do the runs. Where the rows are no whole number of runs, the short
-    one is cut out at a random place and comes last.
-    """
-    rows = rows[np.argsort(lengths[rows], kind="stable")]
-    num_runs, num_left = divmod(len(rows), run_rows)
-    short_start = int(generator.integers(num_runs + 1)) * run_rows
-    short = rows[short_start : short_start + num_left]
-    runs = np.delete(rows, np.s_[short_start : short_start + num_left]).reshape(num_runs, run_rows)
-    return np.concatenate([runs[generator.permutation(num_runs)].ravel(), short])
 
 
 def window_order(
@@ -79,7 +48,17 @@ def window_order(
     num_done = 0 if position.consumed is None else position.consumed.num_rows
     generator = derive_generator("rows", order["shuffle"]["seed"], position.epoch, window, *shard, num_done)
     rows = generator.permutation(num_rows)
-    return rows if lengths is None else by_length(rows, lengths, order["shuffle"]["run_rows"], generator)
+    if lengths is None:
+        return rows
+    # Runs of similar length: rows of equal length stay in random order, and so do the runs. Where the rows are no whole
+    # number of runs, the short one is cut out at random and comes last.
+    rows = rows[np.argsort(lengths[rows], kind="stable")]
+    run_rows = order["shuffle"]["run_rows"]
+    num_runs, num_left = divmod(num_rows, run_rows)
+    start = int(generator.integers(num_runs + 1)) * run_rows
+    short = np.s_[start : start + num_left]
+    runs = np.delete(rows, short).reshape(num_runs, run_rows)
+    return np.concatenate([runs[generator.permutation(num_runs)].ravel(), rows[short]])
 
 
 class Shuffle(Stage):
@@ -103,80 +82,141 @@ class Shuffle(Stage):
         *,
         batch_rows: int | None = None,
         as_views: bool = False,
-        quality: ShuffleQuality | None = None,
+        quality: "ShuffleQuality | None" = None,
     ) -> None:
         super().__init__(source)
-        self._bucketing = bucketing
-        windows: State = {"num_rows": num_rows, "seed": seed}
+        windows: dict[str, Any] = {"num_rows": num_rows, "seed": seed}
         if bucketing is not None:
-            bucketing.length.check(source.schema)
-            num_rows = bucketing.window_rows(num_rows)
-            windows |= {"num_rows": num_rows} | bucketing.state
+            length, run_rows = bucketing.length, bucketing.run_rows
+            length.check(source.schema)
+            if num_rows > run_rows:  # whole runs, so that batches do not reach into the next window
+                num_rows -= num_rows % run_rows
+            bucket_by = [length.column, length.separator, length.longest]
+            windows |= {"num_rows": num_rows, "bucket_by": bucket_by, "run_rows": run_rows}
+        self.order = source.order | {"shuffle": windows}
         self._num_rows = num_rows
+        self._bucketing = bucketing
         self._batch_rows = batch_rows or _PIECE_ROWS
-        self._piece_rows = self._batch_rows * max(1, _PIECE_ROWS // self._batch_rows)
         # A batch of two windows would have to be joined, which copies it.
         self._as_views = as_views and batch_rows is not None and num_rows % batch_rows == 0
         self._quality = quality
-        self._share = share
+        self._share = share or Share("shuffle", sys.maxsize)
         self._held_bytes = 0
-        self._order = source.order | {"shuffle": windows}
-
-    @property
-    def order(self) -> State:
-        return self._order
-
-    def check_order(self, saved: State) -> None:
-        super().check_order(saved)
-        was, present = saved.get("shuffle") or {}, self._order["shuffle"]
-        for name in present | was:
-            if was.get(name) != present.get(name):
-                raise CheckpointError(
-                    f"the position was saved with shuffle {name} {was.get(name)} but the run has "
-                    f"{present.get(name)}; set data_config.shuffle_buffer, bucket_by, batch_size and seed as they "
-                    f"were, or {START_ANEW}"
-                )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        window, num_drawn = divmod(self._position.row, self._num_rows)
-        self._source.seek(self._position.at(window * self._num_rows))
-        rows = RowBuffer(iter(self._source))
-        store = RowStore(self.schema, self._num_rows)
-        # An iteration that was left alone would hold its bytes for ever.
-        self._hold(0)
+        window, num_drawn = divmod(self.position.row, self._num_rows)
+        self._source.position = self.position.at(window * self._num_rows)
+        store, lengths = RowStore(self.schema, self._num_rows), list[Int64Array]()
         try:
-            while self._fill(store, rows, window):
-                self._hold(store.num_bytes)
-                for start in range(num_drawn, store.num_rows, self._piece_rows):
-                    end = min(start + self._piece_rows, store.num_rows)
-                    self._position = self._position.at(self._position.row + end - start)
-                    piece = store.rows(start, end, self._as_views)
-                    if self._quality is not None:
-                        self._quality.see(piece.slice(0, self._batch_rows))
-                    yield piece
-                    del piece
-                window, num_drawn = window + 1, 0
-        finally:
-            self._hold(0)
-
-    def _fill(self, store: RowStore, rows: RowBuffer, window: int) -> bool:
-        """Collect a window and bring it into its order; False at the end of the epoch."""
-        lengths: list[Int64Array] = []
-
-        def pieces() -> Iterator[pa.RecordBatch]:
-            for piece in rows.pieces(self._num_rows):
+            for piece, is_last in split_rows(self._source, self._num_rows):
+                store.append(piece)
                 if self._bucketing is not None:
                     lengths.append(self._bucketing.length.of(piece))
-                yield piece
-
-        store.fill(pieces())
-        known = np.concatenate(lengths) if lengths else None
-        store.permute(window_order(self._order, self._position, window, store.num_rows, known))
-        return store.num_rows > 0
-
-    def _hold(self, num_bytes: int) -> None:
-        if self._share is not None:
+                del piece
+                if is_last:
+                    yield from self._drawn(store, window, num_drawn, lengths)
+                    window, num_drawn, lengths = window + 1, 0, []
+            if store.num_rows:
+                yield from self._drawn(store, window, num_drawn, lengths)
+        finally:
             self._share.release(self._held_bytes)
             self._held_bytes = 0
-            self._share.acquire(num_bytes)
-            self._held_bytes = num_bytes
+
+    def _drawn(
+        self, store: RowStore, window: int, num_drawn: int, lengths: list[Int64Array]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a window in their order, without those that were drawn before."""
+        num_rows, known = store.num_rows, np.concatenate(lengths) if lengths else None
+        num_bytes = store.permute(window_order(self.order, self.position, window, num_rows, known))
+        # The window before, or one of an iteration that was left alone, which would hold its bytes for ever.
+        self._share.release(self._held_bytes)
+        self._held_bytes = 0
+        self._share.acquire(num_bytes)
+        self._held_bytes = num_bytes
+        piece_rows = self._batch_rows * max(1, _PIECE_ROWS // self._batch_rows)
+        for start in range(num_drawn, num_rows, piece_rows):
+            end = min(start + piece_rows, num_rows)
+            self.position = self.position.at(self.position.row + end - start)
+            piece = store.rows(start, end, self._as_views)
+            if self._quality is not None:
+                self._quality.see(piece.slice(0, self._batch_rows))
+            yield piece
+            del piece
+
+
+_STRETCH_ROWS = 65_536
+
+
+class ShuffleQuality:
+    """Looks at some of the batches of a run and tells how near their order is to an ideal shuffle.
+
+    Memory does not grow with the batches seen. Batches that are not looked at cost nothing: `every` says that one in
+    so many is.
+    """
+
+    def __init__(
+        self, blocks: Blocks, label: str | None = None, every: int = 16, stretch_rows: int = _STRETCH_ROWS
+    ) -> None:
+        """A block of more than `stretch_rows` rows counts as several, since rows near each other are alike.
+
+        `label` is a column whose numbers should not go on from one row to the next.
+        """
+        self._label, self._every = label, every
+        per_block = -(-blocks.num_rows // stretch_rows)
+        block = np.repeat(np.arange(len(per_block)), per_block)
+        first_of_block = np.repeat(np.cumsum(per_block) - per_block, per_block)
+        skipped = (np.arange(len(block)) - first_of_block) * stretch_rows
+        # The row ids at which stretches begin, ascending, and how many rows each has.
+        self._first_ids = (blocks.file_index[block] << ROW_BITS) + blocks.first_row[block] + skipped
+        self._num_rows = np.minimum(stretch_rows, blocks.num_rows[block] - skipped)
+        self._num_seen = self._num_looked_at = self._num_pairs = 0
+        self._coverage_sum = self._shift = 0.0
+        self._sums = np.zeros(5)
+        """Of pairs of neighbouring labels: both, both squared, and their products."""
+
+    def see(self, batch: pa.RecordBatch) -> None:
+        is_skipped = self._num_seen % self._every > 0
+        self._num_seen += 1
+        if is_skipped or not batch.num_rows:
+            return
+        # On how many stretches a draw of so many different rows falls when each row is equally likely: one is missed
+        # with the probability that none of its n rows is among those drawn, the product of 1 - n / (N - i) over the
+        # rows drawn so far, i. All factors are taken at the middle i: off by well under a thousandth of the result.
+        rows_at_middle = int(self._num_rows.sum()) - (batch.num_rows - 1) / 2
+        missed = np.clip(1 - self._num_rows / rows_at_middle, 0, None) ** batch.num_rows
+        stretches = np.searchsorted(self._first_ids, np.asarray(batch.column(ROW_COLUMN)), side="right")
+        self._coverage_sum += len(np.unique(stretches)) / float((1 - missed).sum())
+        self._num_looked_at += 1
+        column = None if self._label is None else batch.column(self._label)
+        if column is None or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            return
+        # Labels in their order; pairs with one that is not finite are left out.
+        labels = np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+        usable = np.isfinite(labels[:-1]) & np.isfinite(labels[1:])
+        if not usable.any():
+            return
+        first, second = labels[:-1][usable], labels[1:][usable]
+        if not self._num_pairs:
+            # Sums of squares of numbers far from 0 would lose what differs in them.
+            self._shift = float(first.mean())
+        first, second = first - self._shift, second - self._shift
+        self._num_pairs += len(first)
+        self._sums += [first.sum(), second.sum(), first @ first, second @ second, first @ second]
+
+    def score(self) -> dict[str, float]:
+        """What was found so far; empty before the first batch.
+
+        `block_coverage`: the blocks that a batch draws on, as a part of what it would be in an ideal shuffle; 1 is as
+        good as ideal. `label_autocorrelation`: of the labels of neighbours in a batch, -1 to 1; 0 is ideal. It is left
+        out where labels do not differ. `batches_looked_at`: how many batches this is from.
+        """
+        if not self._num_looked_at:
+            return {}
+        score = {"block_coverage": self._coverage_sum / self._num_looked_at}
+        if self._num_pairs:
+            first, second, first_squares, second_squares, products = self._sums / self._num_pairs
+            variances = (first_squares - first**2) * (second_squares - second**2)
+            if variances > 0:
+                correlation = (products - first * second) / np.sqrt(variances)
+                score["label_autocorrelation"] = float(np.clip(correlation, -1, 1))
+        return score | {"batches_looked_at": self._num_looked_at}

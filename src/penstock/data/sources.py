@@ -151,15 +151,6 @@ class Files(Source):
         return found
 
 
-class ScannedSource(Source):
-    def __init__(self, scanned: ScannedFiles) -> None:
-        super().__init__(name_of_files(scanned.files))
-        self._found = scanned
-
-    def _look(self, columns: Sequence[str] | None) -> ScannedFiles:
-        return self._found
-
-
 @dataclass(eq=False)
 class TFRecords(Source):
     files: Sequence[DataFile]

@@ -5,7 +5,7 @@ releases the interpreter, and a block is small, so that one that waits for its t
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -13,17 +13,13 @@ from queue import SimpleQueue
 
 import pyarrow as pa
 
-from penstock.config.errors import CheckpointError
 from penstock.readers.order import EpochOrder, Piece, Shard
 from penstock.readers.scan import BlockDecoder, ScannedFiles
 from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
-from penstock.runtime.world import State, max_decode_threads
+from penstock.runtime.world import max_decode_threads
 
 ONE_SHARD = Shard()
-START_ANEW = "start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
-"""What remains for whoever cannot go on from a saved position, as the end of an error."""
-_OTHER_FILES = f"go on with these (train: --new_data), or {START_ANEW}"
 _ENOUGH_WAITING = 2  # with so many batches waiting, one core is enough to decode the next
 
 
@@ -121,82 +117,27 @@ class BlockStream(RecordStream):
     ) -> None:
         self._scanned = scanned
         self._share = share
-        self._seed = seed
         self._shard = shard
-        self._schema = scanned.columns.append(ROW_FIELD)
-        self._order: State = {
+        self.schema = scanned.columns.append(ROW_FIELD)
+        self.order = {
             "files": list(scanned.fingerprints),
             "blocks": scanned.blocks.checksum,
             "seed": seed,
             "shard": [shard.index, shard.count],
         }
+        self.position = StreamPosition(0)
+        self.file_paths = [file.path for file in scanned.files]
         # Made here, though each iteration makes its own: what does not fit the share is refused before the first batch.
         self._decoder: BlockDecoder | ParallelDecoder = scanned.decoder(share)
-        self.seek(StreamPosition(0))
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._schema
-
-    @property
-    def order(self) -> State:
-        return self._order
-
-    @property
-    def position(self) -> StreamPosition:
-        return self._start.at(self._row)
-
-    @property
-    def num_rows(self) -> int:
-        return self._epoch.num_rows
-
-    def seek(self, position: StreamPosition) -> None:
-        self._start = position
-        self._row = position.row
-        self._epoch = EpochOrder(
-            self._scanned.blocks, self._seed, position.epoch, self._shard, position.consumed
-        )
 
     def close(self) -> None:
         self._decoder.close()
 
-    def check_order(self, saved: State) -> None:
-        present, files = self._scanned.fingerprints, self._scanned.files
-        for old, new, file in zip(saved["files"], present, files, strict=False):
-            if tuple(old) != new:
-                raise CheckpointError(
-                    f"{file.path}: is not the file that the position was saved with (was {_describe(old)}; "
-                    f"is {_describe(new)}); put that file back, {_OTHER_FILES}"
-                )
-        if len(saved["files"]) != len(present):
-            raise CheckpointError(
-                f"the position was saved with {len(saved['files'])} files but there are {len(present)} now; "
-                f"put the same files back, {_OTHER_FILES}"
-            )
-        if saved["seed"] != self._seed:
-            was, now = (
-                "no shuffle" if seed is None else f"shuffle seed {seed}"
-                for seed in (saved["seed"], self._seed)
-            )
-            raise CheckpointError(
-                f"the position was saved with {was} but the run has {now}; "
-                f"set data_config.shuffle and data_config.seed as they were, or {START_ANEW}"
-            )
-        if saved["blocks"] != self._order["blocks"]:
-            raise CheckpointError(
-                "the position was saved with other blocks of the same files; read them with the version that saved "
-                f"it, or {START_ANEW}"
-            )
-        if saved["shard"] != self._order["shard"]:
-            (old_index, old_count), (index, count) = saved["shard"], self._order["shard"]
-            raise CheckpointError(
-                f"the position is of shard {old_index} of {old_count}, this is shard {index} of {count}; load the "
-                "positions of all shards together"
-            )
-
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self._decoder.close()
-        blocks, pieces = self._scanned.blocks, self._epoch.pieces(self._row)
+        blocks, position = self._scanned.blocks, self.position
+        epoch = EpochOrder(blocks, self.order["seed"], position.epoch, self._shard, position.consumed)
+        pieces = epoch.pieces(position.row)
         num_decoders = 1
         if decoder_bytes := self._scanned.decoder_bytes:
             num_decoders = min(max_decode_threads(), self._share.limit_bytes // decoder_bytes)
@@ -223,13 +164,6 @@ class BlockStream(RecordStream):
                     if piece.mask is not None:
                         batch = batch.filter(pa.array(piece.mask[done : done + rows.num_rows]))
                     done += rows.num_rows
-                    self._row += batch.num_rows
+                    self.position = self.position.at(self.position.row + batch.num_rows)
                     if batch.num_rows:
                         yield batch
-
-
-def _describe(mark: Sequence[object]) -> str:
-    name, size_bytes, num_rows, *checksums = mark
-    rows = "" if num_rows is None else f", {num_rows} rows"
-    content = "".join(f", checksum {checksum}" for checksum in checksums)
-    return f"{name}, {size_bytes} bytes{rows}{content}"

@@ -19,20 +19,18 @@ from penstock.runtime.world import State
 ROW_COLUMN = "__row__"
 ROW_FIELD = pa.field(ROW_COLUMN, pa.int64(), nullable=False)
 ROW_ID_BYTES = 8
-_ROW_BITS = 40
-_ROW_MASK = (1 << _ROW_BITS) - 1
+ROW_BITS = 40
+"""Of a row id, for the row in its file; the file's index stands above them."""
+_START_ANEW = "start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
+"""What remains for whoever cannot go on from a saved position, as the end of an error."""
+_OTHER_FILES = f"go on with these (train: --new_data), or {_START_ANEW}"
 
 T_co = TypeVar("T_co", covariant=True)
 
 
 def row_ids(file_index: int, first_row: int, num_rows: int) -> pa.Int64Array:
-    start = (file_index << _ROW_BITS) | first_row
+    start = (file_index << ROW_BITS) | first_row
     return pa.array(np.arange(start, start + num_rows), pa.int64())
-
-
-def ids_of_rows(file_index: Int64Array, row: Int64Array) -> Int64Array:
-    """The ids of rows of any files, in the order of files and rows."""
-    return (file_index << _ROW_BITS) | row
 
 
 def with_row_ids(batch: pa.RecordBatch, file_index: int, first_row: int) -> pa.RecordBatch:
@@ -45,7 +43,7 @@ def locate(row_id: int) -> tuple[int, int]:
     >>> locate((3 << 40) | 17)
     (3, 17)
     """
-    return int(row_id) >> _ROW_BITS, int(row_id) & _ROW_MASK
+    return int(row_id) >> ROW_BITS, int(row_id) % (1 << ROW_BITS)
 
 
 def file_and_row(row_id: int, file_paths: Sequence[str]) -> tuple[str, int]:
@@ -99,34 +97,19 @@ class RecordStream(ABC):
     stage can be entered at any row: nothing that waits in a buffer is ever saved.
     """
 
+    schema: pa.Schema
+    order: State
+    """Everything that the order of rows follows from: files, seeds, shard, sizes of windows."""
+    position: StreamPosition
+    """After the last batch that was given out; one that is set is where the next iteration starts."""
+    file_paths: Sequence[str] = ()
+    """The files that row ids count, for messages."""
     num_waiting: Callable[[], int] | None = None
     """How many batches wait where somebody reads ahead: with few left, a reader may take more cores for the next."""
-
-    @property
-    @abstractmethod
-    def schema(self) -> pa.Schema: ...
-
-    @property
-    @abstractmethod
-    def order(self) -> State:
-        """Everything that the order of rows follows from: files, seeds, shard, sizes of windows."""
-
-    @property
-    @abstractmethod
-    def position(self) -> StreamPosition:
-        """After the last batch that was given out."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Record batches from the present position to the end of the epoch; none is empty."""
-
-    @abstractmethod
-    def seek(self, position: StreamPosition) -> None:
-        """Reading starts with the next iteration."""
-
-    @abstractmethod
-    def check_order(self, saved: State) -> None:
-        """Refuse a position that was saved in another order of rows, with the reason."""
 
     def close(self) -> None:
         """End threads and close files, where there are any; the stream can be iterated again."""
@@ -140,9 +123,59 @@ class RecordStream(ABC):
     def load_state_dict(self, state: State) -> None:
         if not {"epoch", "row", "done", "order"} <= set(state or ()):
             raise CheckpointError(f"{state!r:.80} is no place in the data; load what state_dict() gave")
-        self.check_order(state["order"])
+        check_order(state["order"], self.order, self.file_paths)
         consumed = None if state["done"] is None else ConsumedRows.of_state(state["done"])
-        self.seek(StreamPosition(state["epoch"], state["row"], consumed))
+        self.position = StreamPosition(state["epoch"], state["row"], consumed)
 
     def set_epoch(self, epoch: int) -> None:
-        self.seek(StreamPosition(epoch))
+        self.position = StreamPosition(epoch)
+
+
+def check_order(saved: State, present: State, file_paths: Sequence[str]) -> None:
+    """Refuse a position that was saved in another order of rows, with the reason."""
+    for old, new, path in zip(saved["files"], present["files"], file_paths, strict=False):
+        if tuple(old) != tuple(new):
+            raise CheckpointError(
+                f"{path}: is not the file that the position was saved with (was {_describe(old)}; "
+                f"is {_describe(new)}); put that file back, {_OTHER_FILES}"
+            )
+    if len(saved["files"]) != len(present["files"]):
+        raise CheckpointError(
+            f"the position was saved with {len(saved['files'])} files but there are {len(present['files'])} now; "
+            f"put the same files back, {_OTHER_FILES}"
+        )
+    if saved["seed"] != present["seed"]:
+        was, now = (
+            "no shuffle" if order["seed"] is None else f"shuffle seed {order['seed']}"
+            for order in (saved, present)
+        )
+        raise CheckpointError(
+            f"the position was saved with {was} but the run has {now}; "
+            f"set data_config.shuffle and data_config.seed as they were, or {_START_ANEW}"
+        )
+    if saved["blocks"] != present["blocks"]:
+        raise CheckpointError(
+            "the position was saved with other blocks of the same files; read them with the version that saved "
+            f"it, or {_START_ANEW}"
+        )
+    if saved["shard"] != present["shard"]:
+        (old_index, old_count), (index, count) = saved["shard"], present["shard"]
+        raise CheckpointError(
+            f"the position is of shard {old_index} of {old_count}, this is shard {index} of {count}; load the "
+            "positions of all shards together"
+        )
+    old_windows, windows = saved.get("shuffle") or {}, present.get("shuffle") or {}
+    for name in windows | old_windows:
+        if old_windows.get(name) != windows.get(name):
+            raise CheckpointError(
+                f"the position was saved with shuffle {name} {old_windows.get(name)} but the run has "
+                f"{windows.get(name)}; set data_config.shuffle_buffer, bucket_by, batch_size and seed as they "
+                f"were, or {_START_ANEW}"
+            )
+
+
+def _describe(mark: Sequence[object]) -> str:
+    name, size_bytes, num_rows, *checksums = mark
+    rows = "" if num_rows is None else f", {num_rows} rows"
+    content = "".join(f", checksum {checksum}" for checksum in checksums)
+    return f"{name}, {size_bytes} bytes{rows}{content}"

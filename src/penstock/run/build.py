@@ -31,7 +31,7 @@ from penstock.run.run_config import RunConfig
 from penstock.runtime.budget import MemoryBudget, Share
 from penstock.runtime.world import Collectives, World
 from penstock.tensors.batch import Batch
-from penstock.tensors.packing import pack
+from penstock.tensors.loader import pack
 from penstock.training.sections import TrainConfig
 from penstock.training.task_metrics import TaskMetrics
 

@@ -10,21 +10,13 @@ import pyarrow as pa
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.config.sizes import format_size
-from penstock.data.chain import ByCost, ByRows, Chain, Shuffling, open_rows
+from penstock.data.chain import ByCost, ByRows, open_rows
 from penstock.data.cut import CostRules
-from penstock.data.memory_plan import (
-    StageShares,
-    data_path_bytes,
-    share_data_path,
-    share_workers,
-    shuffle_bytes_of,
-)
+from penstock.data.memory_plan import StageShares, share_data_path
 from penstock.data.prefetch import Prefetch
-from penstock.data.quality import ShuffleQuality
 from penstock.data.resharding import read_lengths, state_for
 from penstock.data.row_cost import ColumnCost, CostOf, SequenceLength, cost_of_expression
-from penstock.data.shuffle import Bucketing
-from penstock.data.sources import ScannedSource
+from penstock.data.shuffle import Bucketing, ShuffleQuality
 from penstock.features.id_feature import SparseIds
 from penstock.features.parser import Parser
 from penstock.readers.files import DataFile, list_files
@@ -39,7 +31,7 @@ from penstock.run.requirements import require_available
 from penstock.run.run_config import DataConfig, RunConfig
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import limit_of
-from penstock.runtime.world import State, World, available_cores
+from penstock.runtime.world import State, World
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader
 
@@ -170,9 +162,9 @@ def shuffle_rows(data: DataConfig, source: DataSource) -> int:
     """
     if not data.shuffle:
         return 0
-    old_size = data.shuffle_batches()
-    if old_size is not None:
-        return old_size * data.batch_size
+    written = data.model_fields_set
+    if "shuffle_buffer_size" in written and "shuffle_buffer" not in written:  # the old key, in batches
+        return data.shuffle_buffer_size * data.batch_size
     rows = data.shuffle_buffer // source.scanned.row_bytes
     if rows < 2:
         raise ConfigError.at(
@@ -190,16 +182,15 @@ def plan_data_path(
     others: Mapping[str, ScannedFiles] | None = None,
 ) -> int:
     """Shares of all stages; gives how many workers fit beside them. `others` are data sets that are read on the way."""
-    streams = {"": source.scanned, **(others or {})}
-    shuffle_bytes = shuffle_bytes_of(source.scanned, num_shuffle_rows)
-    by_cost = source.cost is not None
-    bytes_left = budget.unshared_bytes - data_path_bytes(streams, shuffle_bytes, data.prefetch, by_cost)
-    batch_bytes = batch_rows(data) * source.scanned.row_bytes
-    num_workers = share_workers(budget, data.num_workers or 0, available_cores(), bytes_left, batch_bytes)
-    share_data_path(
-        budget, streams, shuffle_bytes=shuffle_bytes, prefetch_bytes=data.prefetch, by_cost=by_cost
+    return share_data_path(
+        budget,
+        {"": source.scanned, **(others or {})},
+        shuffle_rows=num_shuffle_rows,
+        prefetch_bytes=data.prefetch,
+        by_cost=source.cost is not None,
+        num_workers=data.num_workers or 0,
+        batch_rows=batch_rows(data),
     )
-    return num_workers
 
 
 def training_rows(
@@ -212,11 +203,18 @@ def training_rows(
     as_views: bool = False,
 ) -> RecordStream:
     """Record batches to train on; `quality` sees how well they are mixed."""
-    shuffling = None
-    if num_shuffle_rows:
-        shuffling = Shuffling(data.shuffle_buffer, data.seed, num_shuffle_rows, source.bucketing)
-    chain = Chain(ScannedSource(source.scanned), shard=shard, shuffling=shuffling, cut=source.cut(data))
-    return open_rows(chain, shares, as_views=as_views, quality=quality, quarantine=source.quarantine)
+    return open_rows(
+        source.scanned,
+        shares,
+        source.cut(data),
+        shuffle_rows=num_shuffle_rows,
+        seed=data.seed,
+        bucketing=source.bucketing,
+        shard=shard,
+        as_views=as_views,
+        quality=quality,
+        quarantine=source.quarantine,
+    )
 
 
 def training_batches(
@@ -243,8 +241,9 @@ def scoring_batches(
     shard: Shard = ONE_SHARD,
     pin_memory: bool = False,
 ) -> Prefetch[Batch]:
-    chain = Chain(ScannedSource(source.scanned), shard=shard, cut=ByRows(batch_size, drop_remainder))
-    return _loaded(open_rows(chain, shares, quarantine=source.quarantine), source, shares, pin_memory)
+    cut = ByRows(batch_size, drop_remainder)
+    stream = open_rows(source.scanned, shares, cut, shard=shard, quarantine=source.quarantine)
+    return _loaded(stream, source, shares, pin_memory)
 
 
 def _loaded(

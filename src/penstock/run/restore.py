@@ -12,7 +12,7 @@ from penstock.checkpoint.storage import describe
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.nearest import hint
 from penstock.config.write import changed_settings, dump_yaml, flattened
-from penstock.data.memory_plan import StageShares, share_model
+from penstock.data.memory_plan import StageShares
 from penstock.distributed.state import load_averages, load_model_state, model_state
 from penstock.export.sections import ExportConfig
 from penstock.run.build import ShardedModel, make_model, shard_model, used_features
@@ -21,7 +21,7 @@ from penstock.run.feature_meaning import other_meaning, require_same_meaning
 from penstock.run.requirements import scores_by_averages, train_section
 from penstock.run.run_config import RunConfig, load_run
 from penstock.run.session import Session
-from penstock.run.training import Training, model_bytes, step_bytes
+from penstock.run.training import Training, model_bytes, share_model, step_bytes
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import limit_of
 from penstock.training.best import BestMetric, marked_step, require_best_step

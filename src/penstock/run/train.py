@@ -62,7 +62,7 @@ class TrainResult:
     bad_rows: Path | None = None
     """Where they are, with the reasons."""
     shuffle: Mapping[str, float] | None = None
-    """How well the rows were mixed (data.quality); None without shuffling."""
+    """How well the rows were mixed (data.shuffle); None without shuffling."""
     exit_code: int = 0
     """Not 0 when a signal ended the run before its end; it is saved all the same."""
     trained_rows: int = 0
@@ -335,7 +335,7 @@ def measured_facts(
         computing_seconds=stopwatch.working,
         batch_rows=rows,
         batch_bytes=rows * training.plan.source.scanned.row_bytes,
-        num_workers=len(loader.worker_pids),
+        num_workers=training.plan.num_workers,
         num_cores=available_cores(),
         free_bytes=report.limit_bytes - report.peak_bytes,
         share_bytes={name: share.limit_bytes for name, share in training.plan.budget.shares.items()},

@@ -9,11 +9,12 @@ from pathlib import Path
 import torch
 from torchrec.optim.keyed import KeyedOptimizer
 
+from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.data import window as row_store
-from penstock.data.memory_plan import EVALUATION, StageShares, share_model
+from penstock.data.memory_plan import EVALUATION, StageShares
 from penstock.data.prefetch import Prefetch
-from penstock.data.quality import ShuffleQuality
+from penstock.data.shuffle import ShuffleQuality
 from penstock.distributed.sharding import dense_parameters
 from penstock.metrics.windows import window_misfit
 from penstock.models.model import Model
@@ -121,6 +122,24 @@ def plan_training(
     grouping = [group_columns(run, training=training).values() for training in (True, False)]
     columns = tuple(column for columns in grouping for column in columns)
     return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, num_workers, budget, columns)
+
+
+def share_model(
+    budget: MemoryBudget,
+    process_bytes: int,
+    model_bytes: int,
+    step_bytes: int,
+    rows_setting: str = "data_config.batch_size",
+) -> None:
+    """Shares of what cannot be made smaller; `rows_setting` decides how many rows a step has."""
+    if process_bytes > budget.limit_bytes:
+        raise BudgetExceeded(
+            f"memory.limit: is {format_size(budget.limit_bytes)}, but python, torch and torchrec take "
+            f"{format_size(process_bytes)} just by being imported; raise it"
+        )
+    budget.share("process", process_bytes)
+    budget.share("model", model_bytes, setting="embedding sizes in feature_configs")
+    budget.share("step", step_bytes, setting=rows_setting)
 
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:

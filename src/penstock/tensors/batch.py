@@ -1,11 +1,12 @@
-"""Batch: everything a model takes in one step, as tensors."""
+"""Batch: everything a model takes in one step, as tensors, and Arrow columns that are carried beside them."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
@@ -13,7 +14,6 @@ from torchrec.streamable import Pipelineable
 
 from penstock.readers.stream import describe_rows
 from penstock.runtime.world import State
-from penstock.tensors.record_batch import RecordBatchTensor
 
 # torchrec asks torch a question that torch now answers with a warning about its name, once in every process.
 logging.getLogger("torch.fx._symbolic_trace").setLevel(logging.ERROR)
@@ -45,6 +45,45 @@ class Position:
         if self.scattered is not None:
             return self.scattered
         return np.arange(self.first, self.first + self.num_rows, dtype=np.int64)
+
+
+class RecordBatchTensor:
+    """A record batch, or None, held in one torch storage as an Arrow IPC stream (schema and all).
+
+    torch moves the storage between processes through shared memory; `get` reads the columns in place. None
+    stays None, and a record batch of zero rows stays one.
+    """
+
+    def __init__(self, record_batch: pa.RecordBatch | None = None) -> None:
+        self.data: torch.Tensor | None = None
+        if record_batch is not None:
+            # Written twice: first to nowhere, to learn its size, then straight to the storage.
+            counter = pa.MockOutputStream()
+            _write(record_batch, counter)
+            self.data = torch.empty(counter.size(), dtype=torch.uint8)
+            _write(record_batch, pa.FixedSizeBufferWriter(_buffer(self.data)))
+
+    def get(self) -> pa.RecordBatch | None:
+        """The record batch. Its columns are views of the storage, and keep it alive."""
+        if self.data is None:
+            return None
+        with pa.ipc.open_stream(_buffer(self.data)) as stream:
+            return stream.read_next_batch()
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.data is None else self.data.nbytes
+
+
+def _buffer(data: torch.Tensor) -> pa.Buffer:
+    """Arrow's view of the storage. The array in between is what keeps the storage alive."""
+    array: Any = data.numpy()
+    return pa.py_buffer(array)
+
+
+def _write(record_batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
+    with pa.ipc.new_stream(sink, record_batch.schema) as stream:
+        stream.write_batch(record_batch)
 
 
 BASE = "base"
@@ -96,8 +135,9 @@ class Batch(Pipelineable):
         return self._with(lambda tensor: tensor.pin_memory())
 
     def record_stream(self, stream: torch.Stream) -> None:
-        for part in self._parts():
-            part.record_stream(stream)
+        for name in _TENSOR_FIELDS:
+            for part in getattr(self, name).values():
+                part.record_stream(stream)
 
     @property
     def num_rows(self) -> int:
@@ -112,8 +152,17 @@ class Batch(Pipelineable):
 
     @property
     def nbytes(self) -> int:
-        tensors = sum(tensor.nbytes for part in self._parts() for tensor in _tensors(part))
-        return tensors + self.reserves.nbytes
+        num_bytes = 0 if self.reserves.data is None else self.reserves.nbytes
+        for name in _TENSOR_FIELDS:
+            for part in getattr(self, name).values():
+                if isinstance(part, torch.Tensor):
+                    num_bytes += part.nbytes
+                    continue
+                num_bytes += part.values().nbytes
+                if not isinstance(part, KeyedTensor):
+                    weights = part.weights_or_none()
+                    num_bytes += part.lengths().nbytes + (0 if weights is None else weights.nbytes)
+        return num_bytes
 
     def to_dict(self, sparse_dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:
         """All tensors under flat names: `f.values`, `f.lengths`, `f.weights`, `f.key_lengths`, label names.
@@ -139,20 +188,14 @@ class Batch(Pipelineable):
 
     def _with(self, change: Callable[[Any], Any]) -> Self:
         changed: dict[str, Any] = {
-            name: {key: change(part) for key, part in parts.items()} for name, parts in self._tensor_fields()
+            name: {key: change(part) for key, part in getattr(self, name).items()} for name in _TENSOR_FIELDS
         }
         moved = replace(self, **changed)
         moved.resume_state = self.resume_state
         return moved
 
-    def _parts(self) -> Iterator[Any]:
-        for _, parts in self._tensor_fields():
-            yield from parts.values()
 
-    def _tensor_fields(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for name, value in vars(self).items():
-            if isinstance(value, dict) and name != "resume_state":
-                yield name, value
+_TENSOR_FIELDS = [each.name for each in fields(Batch) if each.default_factory is dict]
 
 
 def _jagged(name: str, part: JaggedTensor, dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:
@@ -163,15 +206,3 @@ def _jagged(name: str, part: JaggedTensor, dtype: torch.dtype | None = None) -> 
     }
     weights = part.weights_or_none()
     return flat if weights is None else {**flat, f"{name}.weights": weights}
-
-
-def _tensors(part: Any) -> Iterator[torch.Tensor]:
-    if isinstance(part, torch.Tensor):
-        yield part
-        return
-    yield part.values()
-    if not isinstance(part, KeyedTensor):
-        yield part.lengths()
-        weights = part.weights_or_none()
-        if weights is not None:
-            yield weights

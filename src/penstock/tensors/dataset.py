@@ -13,7 +13,7 @@ from penstock.data.arguments import whole_argument
 from penstock.data.arrow_numpy import Ragged
 from penstock.data.chain import Chain
 from penstock.data.dataset import Dataset
-from penstock.data.elements import Form
+from penstock.data.passes import Form
 from penstock.readers.order import Shard
 from penstock.runtime.world import State
 
@@ -50,11 +50,11 @@ class TorchDataset(IterableDataset[dict[str, Any]]):
         return iter(dataset)
 
     def state_dict(self) -> State:
-        """The place after the last element; in a worker, that of its part of the rows."""
+        """The position after the last element; in a worker, that of its part of the rows."""
         return self._here().state_dict()
 
     def load_state_dict(self, state: State | Sequence[State]) -> None:
-        """Let the next loop go on from a place. Workers load their own: see torchdata's StatefulDataLoader."""
+        """Let the next loop go on from a position. Workers load their own: see torchdata's StatefulDataLoader."""
         self._here().load_state_dict(state)
         self._is_loaded = True
 

@@ -1,21 +1,28 @@
-"""Record stream -> batches: the end of the data's way, and where its place is saved."""
+"""Record stream -> batches: the end of the data's way, and where its position is saved.
+
+Every value is copied once, straight to where it stays. F sparse features, B rows, V ids of all rows of all features,
+D numbers per row of all dense features.
+"""
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
+import numpy as np
 import pyarrow as pa
 import torch
+from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 
 from penstock.data.parallel_map import ParallelMap
-from penstock.features.parser import ParsedBatch, Parser
+from penstock.features.fast_path import PlainColumns
+from penstock.features.feature import DenseColumn, NumberArray, SparseColumn, one_per_row
+from penstock.features.parser import UNKNOWN_ROW, ParsedBatch, Parser
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import RecordStream
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
-from penstock.tensors.batch import Batch
-from penstock.tensors.packing import pack
+from penstock.tensors.batch import BASE, Batch, Position, RecordBatchTensor
 
 
 @dataclass(slots=True)
@@ -32,8 +39,8 @@ class BatchLoader:
     With `pin_memory`, batches lie in page-locked memory where there is an accelerator to copy them to.
     With a `quarantine`, rows with bad values go there, and the others on; without one, such a row is an error.
 
-    Like the stream it is its own cursor: iterating goes on from its place. Its place is the stream's after the
-    last batch given out, so that it means the same for any number of workers.
+    Like the stream it is its own cursor: iterating goes on from its position, which is the stream's after the last
+    batch given out, so that it means the same for any number of workers.
     """
 
     def __init__(
@@ -63,7 +70,7 @@ class BatchLoader:
             self._workers = ParallelMap(stream, self._parse, num_workers, worker_share, parser.file_paths)
 
     def __iter__(self) -> Iterator[Batch]:
-        """Batches from the present place on; one of which no row could be used is not given."""
+        """Batches from the present position on; one of which no row could be used is not given."""
         if self._workers is not None:
             packed = (self._packed(*parsed) for parsed in self._workers)
             for batch in packed:
@@ -86,14 +93,6 @@ class BatchLoader:
                 yield batch
             del batch
             ended_at = time.perf_counter()
-
-    @property
-    def worker_pids(self) -> list[int]:
-        return [] if self._workers is None else self._workers.pids
-
-    def warm(self) -> None:
-        """Do now what the first batch would have to wait for: loading and compiling kernels."""
-        self.parser.warm(self.stream.schema)
 
     def state_dict(self) -> State:
         return (self._workers or self.stream).state_dict()
@@ -121,3 +120,100 @@ class BatchLoader:
             reserves = reserves.filter(pa.array(parsed.kept))
         batch = pack(parsed, reserves, self.parser.file_paths)
         return batch.pin_memory() if self._pin_memory else batch
+
+
+Packed = tuple[KeyedTensor | None, KeyedJaggedTensor | None]
+"""The numbers and the ids of a batch, where it has any."""
+
+
+def pack(
+    parsed: ParsedBatch, reserves: pa.RecordBatch | None = None, file_paths: tuple[str, ...] = ()
+) -> Batch:
+    """The batch of one group of rows.
+
+    `reserves` are columns that are only carried along, `file_paths` the files that row ids count.
+    """
+    # Labels, weights and the rest become tensors of their own: views would keep the whole row group in memory.
+    dense, sparse = pack_columns(parsed) if parsed.plain is None else pack_plain(parsed.plain)
+    origin_known = not len(parsed.row_ids) or parsed.row_ids[0] != UNKNOWN_ROW
+    return Batch(
+        dense_features={} if dense is None else {BASE: dense},
+        sparse_features={} if sparse is None else {BASE: sparse},
+        labels={name: torch.tensor(values) for name, values in parsed.labels.items()},
+        sample_weights={name: torch.tensor(values) for name, values in parsed.sample_weights.items()},
+        additional_infos={name: torch.tensor(values) for name, values in parsed.side.items()},
+        reserves=RecordBatchTensor(reserves),
+        position=Position.of(parsed.row_ids, file_paths) if origin_known else None,
+    )
+
+
+def pack_plain(plain: PlainColumns) -> Packed:
+    """The features of a batch that stand where they stay already; copied only out of shared memory."""
+    dense = sparse = None
+    if plain.number_names:
+        numbers_BD = torch.from_numpy(_owned(plain.numbers_BD))
+        dense = KeyedTensor(list(plain.number_names), [1] * len(plain.number_names), numbers_BD)
+    if plain.id_names:
+        num_features, num_rows = plain.ids_FB.shape
+        sparse = KeyedJaggedTensor(
+            keys=list(plain.id_names),
+            values=torch.from_numpy(_owned(plain.ids_FB).reshape(-1)),
+            lengths=_ones(num_features * num_rows),
+            stride=num_rows,
+            length_per_key=[num_rows] * num_features,
+            offset_per_key=[num_rows * index for index in range(num_features + 1)],
+        )
+    return dense, sparse
+
+
+def pack_columns(parsed: ParsedBatch) -> Packed:
+    """Dense columns side by side in one (B, D) tensor, sparse ones one after the other.
+
+    If any sparse column has weights the others weigh 1. Lengths are int32, torchrec's own default; the step is as fast
+    with int64. The counts per feature are known here, so torchrec need not sum lengths to find them.
+    """
+    num_rows, numbers = parsed.num_rows, None
+    dense = {name: column for name, column in parsed.features.items() if isinstance(column, DenseColumn)}
+    if dense:
+        widths = [column.values.shape[1] for column in dense.values()]
+        values_BD = torch.empty((num_rows, sum(widths)), dtype=torch.float32)
+        np.concatenate([column.values for column in dense.values()], axis=1, out=values_BD.numpy())
+        numbers = KeyedTensor(list(dense), widths, values_BD)
+    sparse = {name: column for name, column in parsed.features.items() if isinstance(column, SparseColumn)}
+    if not sparse:
+        return numbers, None
+    counts = [len(column.values) for column in sparse.values()]
+    ends = np.cumsum(counts, dtype=np.int64).tolist()
+    # One id in every row of every feature is everyday: such batches share one tensor, which nobody may change.
+    if all(column.lengths is one_per_row(num_rows) for column in sparse.values()):
+        lengths_FB = _ones(len(sparse) * num_rows)
+    else:
+        lengths_FB = torch.empty(len(sparse) * num_rows, dtype=torch.int32)
+        np.concatenate([column.lengths for column in sparse.values()], out=lengths_FB.numpy())
+    values_V = torch.empty(ends[-1], dtype=torch.int64)
+    weighted = any(column.weights is not None for column in sparse.values())
+    weights_V = torch.ones(ends[-1], dtype=torch.float32) if weighted else None
+    values = values_V.numpy()
+    for column, count, end in zip(sparse.values(), counts, ends, strict=True):
+        values[end - count : end] = column.values
+        if weights_V is not None and column.weights is not None:
+            weights_V.numpy()[end - count : end] = column.weights
+    return numbers, KeyedJaggedTensor(
+        keys=list(sparse),
+        values=values_V,
+        lengths=lengths_FB,
+        weights=weights_V,
+        stride=num_rows,
+        length_per_key=counts,
+        offset_per_key=[0, *ends],
+    )
+
+
+@lru_cache(maxsize=4)
+def _ones(size: int) -> torch.Tensor:
+    return torch.ones(size, dtype=torch.int32)
+
+
+def _owned(values: NumberArray) -> NumberArray:
+    """The array itself where it is memory of its own, else a copy."""
+    return values if values.flags.owndata else np.array(values)

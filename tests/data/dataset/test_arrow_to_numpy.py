@@ -134,12 +134,6 @@ def test_rows_are_views():
     assert CLICKS.lengths.tolist() == [2, 0, 1, 1]
 
 
-def test_padding():
-    assert CLICKS.padded().tolist() == [[7, 8], [0, 0], [9, 0], [4, 0]]
-    assert CLICKS.padded(1, fill=-1).tolist() == [[7], [-1], [9], [4]]
-    assert CLICKS.padded(3).shape == (4, 3)
-
-
 def test_lists_of_lists():
     visits = Ragged(CLICKS, np.array([0, 1, 4]))
 

@@ -94,8 +94,6 @@ data.map(lambda batch, generator: batch)
     <lambda>(batch, generator) is called with a batch, without seed=: missing a required argument: 'generator'
 data.map(lambda: None, rows=True)
     <lambda>() is called with a row, without seed=: too many positional arguments
-data.map(dict, seed="a")
-    seed is 'a'; give a whole number
 """
 
 

@@ -10,7 +10,7 @@ import pytest
 import penstock
 from penstock.config.sizes import MIB
 from penstock.data.chain import Chain, Shuffling
-from penstock.data.cursor import share_memory
+from penstock.data.passes import share_memory
 from penstock.data.sources import Files
 from penstock.readers.files import list_files
 from penstock.readers.sections import ReadingSection

@@ -4,7 +4,7 @@ import torch
 
 from penstock.features.feature import DenseColumn, SparseColumn
 from penstock.features.parser import UNKNOWN_ROW, ParsedBatch
-from penstock.tensors.packing import pack
+from penstock.tensors.loader import pack
 
 
 def sparse(values, lengths, weights=None):

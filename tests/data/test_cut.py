@@ -1,4 +1,4 @@
-"""Batches whose rows cost no more than a limit together."""
+"""Batches of a number of rows, and of rows that cost no more than a limit together."""
 
 import json
 import logging
@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.data.cut import CostCut
+from penstock.data.cut import CostCut, RowCut, join
 from penstock.data.row_cost import ColumnCost
 from penstock.data.sections import Oversize
 from penstock.readers.stream import locate
 from penstock.runtime.budget import Share
-from tests.data.streams import ColumnStream, cut_by_cost
-from tests.readers.samples import row_ids, take
+from tests.data.streams import ColumnStream, cut_by_cost, stream_of_sizes
+from tests.readers.samples import numbers, row_ids, take
 
 
 def costs_of(values: Sequence[Any], *chunk_rows: int, kind: pa.DataType | None = None) -> ColumnStream:
@@ -98,14 +98,14 @@ def test_a_batch_that_has_all_rows_it_may_have_waits_for_no_more() -> None:
 
 
 def test_oversize_rows_are_counted_and_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    stage = cut_of([3, 20, 5, 30], 1, 3, file_paths=["a", "b", "c", "data/part-3.parquet"])
+    stage = cut_of([3, 20, 5, 30], 1, 3)
     with caplog.at_level(logging.WARNING):
         list(stage)
 
     assert stage.num_oversize == 2
     [message] = [record.getMessage() for record in caplog.records]
     assert message == (
-        "data/part-3.parquet: row 1: column 'cost': costs 20 but a batch may cost 10; "
+        "d: row 1: column 'cost': costs 20 but a batch may cost 10; "
         "such a row is a batch of its own (data_config.oversize)"
     )
 
@@ -124,7 +124,7 @@ def test_dropped_rows_are_counted_when_they_are_passed(caplog: pytest.LogCapture
 
 def test_an_oversize_row_can_be_an_error() -> None:
     with pytest.raises(DataError) as caught:
-        cut([3, 20, 5], oversize="error", file_paths=["a", "b", "c", "d"])
+        cut([3, 20, 5], oversize="error")
 
     assert str(caught.value) == (
         "d: row 1: column 'cost': costs 20 but a batch may cost 10; raise data_config.batch_cost_size, or set "
@@ -151,7 +151,7 @@ def test_a_row_without_a_cost_is_named_or_gets_one(
 
     row = len(values) - 1
     advice = "correct the file, or set data_config.null_cost"
-    assert str(caught.value) == f"file 3: row {row}: column 'cost': {problem}; {advice}"
+    assert str(caught.value) == f"d: row {row}: column 'cost': {problem}; {advice}"
     assert [len(batch) for batch in cut(values, kind=kind, null_cost=2)] == [len(values)]
     assert [len(batch) for batch in cut(values, kind=kind, null_cost=9.5)] == [1] * len(values)
 
@@ -232,3 +232,25 @@ def test_cut_as_row_after_row_and_resumed_anywhere(
     assert whole.num_oversize == before.num_oversize + after.num_oversize == num_oversize
     assert whole.position.row == after.position.row == len(values)
     assert num_batches == len(batches)
+
+
+def test_the_last_batch_is_short_or_dropped() -> None:
+    assert numbers(RowCut(stream_of_sizes([3]), 2)) == [[0, 1], [2]]
+    assert numbers(RowCut(stream_of_sizes([3]), 2, drop_remainder=True)) == [[0, 1]]
+
+
+def test_a_batch_inside_one_source_batch_is_a_view_of_it() -> None:
+    source = stream_of_sizes([10])
+    first, second = RowCut(source, 5)
+
+    assert first.column("number").buffers()[1].address == second.column("number").buffers()[1].address
+    assert second.column("number").offset == 5
+
+
+def test_dictionaries_are_unified() -> None:
+    first, second = (
+        pa.RecordBatch.from_pydict({"word": pa.array(words).dictionary_encode()})
+        for words in (["a", "b"], ["c", "a"])
+    )
+
+    assert join([first, second]).column("word").to_pylist() == ["a", "b", "c", "a"]
