@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.features.build import build_features
+from penstock.features import build_features
 from penstock.features.sections import FeatureConfig, ParsingSection
 
 RAW_INPUT = ParsingSection.model_validate({"fg_mode": "FG_NORMAL"})

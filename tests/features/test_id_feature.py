@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.features.build import build_features
+from penstock.features import build_features
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
 

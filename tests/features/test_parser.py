@@ -94,7 +94,7 @@ def test_text_columns_are_those_that_are_hashed_or_looked_up(one_feature):
 NUMBERS_ONLY = """
 import sys
 import pyarrow as pa
-from penstock.features.build import build_features
+from penstock.features import build_features
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
 

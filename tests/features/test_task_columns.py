@@ -4,8 +4,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.features.feature import BadValue
-from penstock.features.parser import Parser
-from penstock.features.task_columns import SideColumns, read_mask, read_sessions
+from penstock.features.parser import Parser, read_mask, read_sessions
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.list_(pa.int8(), 3), pa.list_(pa.float64())])
@@ -43,8 +42,7 @@ def test_rows_of_equal_values_are_one_session(values):
 
 
 def test_a_parser_reads_masks_always_and_sessions_with_labels():
-    side = SideColumns(masks={"allowed": 2}, sessions={"visit": "visit_id"})
-    parser = Parser([], ["click"], side=side).of_files(["a.parquet"])
+    parser = Parser([], ["click"], masks={"allowed": 2}, sessions={"visit": "visit_id"})
     batch = pa.record_batch({"click": [1, 0], "allowed": [[1, 0], [1, 1]], "visit_id": ["x", "x"]})
 
     assert parser.columns == ("click", "allowed", "visit_id")

@@ -33,17 +33,6 @@ class Text:
     data: Bytes
     offsets: Int64Array
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-
-def text_of(values: list[str]) -> Text:
-    encoded = [value.encode() for value in values]
-    offsets = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(value) for value in encoded], out=offsets[1:])
-    data = np.frombuffer(b"".join(encoded), np.uint8)
-    return Text(data, offsets)
-
 
 class BadToken(Exception):
     """A piece of text that is not what it should be: which text it stands in, itself, and why."""
@@ -75,15 +64,13 @@ Vocabulary = tuple[Int64Array, Int64Array, Bytes, Int64Array]
 """A table that the kernels search: slots, their ids, and the keys (data and offsets)."""
 
 
-def vocabulary_of(ids_by_text: dict[str, int], other_id: int) -> Vocabulary:
-    """Known texts with their ids; a free slot has the id of all other texts."""
+def make_vocabulary(keys: Text, ids: list[int]) -> Vocabulary:
+    """Known texts with their ids; the last id is that of all other texts, and of a free slot."""
     from penstock.features.kernels import fill_slots
 
-    keys = text_of(list(ids_by_text))
-    slots = np.full(1 << (2 * len(keys) + 1).bit_length(), -1, np.int64)
+    slots = np.full(1 << (2 * len(ids) - 1).bit_length(), -1, np.int64)
     fill_slots(keys.data, keys.offsets, slots)
-    ids = np.array([*ids_by_text.values(), other_id], np.int64)
-    return slots, ids[slots], keys.data, keys.offsets
+    return slots, np.array(ids, np.int64)[slots], keys.data, keys.offsets
 
 
 def hash_integers(values: Int64Array, num_buckets: int) -> Int64Array:
@@ -97,11 +84,10 @@ def hash_integers(values: Int64Array, num_buckets: int) -> Int64Array:
     return ids
 
 
-_NO_TEXT = np.frombuffer(b"", np.uint8)
-_NO_VOCABULARY: Vocabulary = (
+NO_VOCABULARY: Vocabulary = (
     np.full(1, -1, np.int64),
     np.zeros(1, np.int64),
-    _NO_TEXT,
+    np.frombuffer(b"", np.uint8),
     np.zeros(1, np.int64),
 )
 
@@ -112,16 +98,16 @@ def encode_ids(
     weighted: bool,
     rule: Rule,
     num_buckets: int = 1,
-    vocabulary: Vocabulary = _NO_VOCABULARY,
+    vocabulary: Vocabulary = NO_VOCABULARY,
 ) -> TextIds:
     """The ids of all tokens; a token that cannot be one raises BadToken."""
     from penstock.features import kernels
 
     # No fewer than the tokens of all texts together.
-    used = text.data[text.offsets[0] : text.offsets[-1]]
-    max_tokens = len(text) + (int(np.count_nonzero(used == separator[0])) if separator else 0)
+    used, num_texts = text.data[text.offsets[0] : text.offsets[-1]], len(text.offsets) - 1
+    max_tokens = num_texts + (int(np.count_nonzero(used == separator[0])) if separator else 0)
     values = np.empty(max_tokens, np.int64)
-    lengths = np.empty(len(text), np.int32)
+    lengths = np.empty(num_texts, np.int32)
     weights = np.empty(max_tokens if weighted else 0, np.float32)
     bad = np.zeros(4, np.int64)
     count = kernels.encode_ids(
@@ -141,7 +127,8 @@ def encode_ids(
 
 def parse_numbers(text: Text, separator: bytes) -> tuple[Float64Array, Int32Array]:
     """Tokens that are numbers: all values, and how many each text has. An empty token among others is bad."""
-    texts = _trimmed(_as_arrow(text))
+    offsets, data = (pa.py_buffer(cast(Any, part)) for part in (text.offsets, text.data))
+    texts = _trimmed(pa.LargeStringArray.from_buffers(len(text.offsets) - 1, offsets, data))
     sizes: ArrowArray = pc.binary_length(texts)
     present = sizes.to_numpy() > 0
     lengths = present.astype(np.int32)
@@ -154,11 +141,6 @@ def parse_numbers(text: Text, separator: bytes) -> tuple[Float64Array, Int32Arra
     if values is None:
         raise _bad_token(tokens, lengths)
     return values, lengths
-
-
-def _as_arrow(text: Text) -> ArrowArray:
-    offsets, data = (pa.py_buffer(cast(Any, part)) for part in (text.offsets, text.data))
-    return pa.LargeStringArray.from_buffers(len(text), offsets, data)
 
 
 def _cast(tokens: ArrowArray) -> Float64Array | None:

@@ -12,8 +12,7 @@ from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 
 from penstock.features.fast_path import PlainColumns
 from penstock.features.feature import DenseColumn, NumberArray, SparseColumn, one_per_row
-from penstock.features.parser import UNKNOWN_ROW, ParsedBatch
-from penstock.features.task_columns import SideArray
+from penstock.features.parser import UNKNOWN_ROW, ParsedBatch, SideArray
 from penstock.tensors.batch import BASE, Batch, Position
 from penstock.tensors.record_batch import RecordBatchTensor
 
