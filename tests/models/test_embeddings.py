@@ -53,7 +53,7 @@ def test_features_stand_side_by_side_in_the_order_of_the_group():
     first, second = module(batch)["deep"].tolist()
     assert first == [3] * 8 + [0.5, 0.75] + [3] * 4
     assert second == [4] * 8 + [0.25, 0.0] + [0] * 4
-    assert module.width("deep") == 14
+    assert module.widths["deep"] == 14
 
 
 @pytest.mark.parametrize(

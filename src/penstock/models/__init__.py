@@ -32,13 +32,12 @@ def build_model(
     """The model of a run file. With table_device="meta" its tables are not allocated before it is sharded."""
     from penstock.models.model import ModelInputs
 
-    chosen = model.chosen("model")
-    available = ", ".join(_BUILDERS)
-    if chosen is None:
-        raise ConfigError.at("model_config", f"choose a model; available: {available}")
-    name, section = chosen
+    name, section = model.chosen("model") or ("", None)
     if name not in _BUILDERS:
-        raise ConfigError.at(f"model_config.{name}", f"not available yet; available: {available}")
+        path, problem = (
+            (f"model_config.{name}", "not available yet") if name else ("model_config", "choose a model")
+        )
+        raise ConfigError.at(path, f"{problem}; available: {', '.join(_BUILDERS)}")
     inputs = ModelInputs(features, tuple(label_fields), tuple(sample_weight_fields), table_device)
     built: Model = _BUILDERS.get(name)(model, section, inputs)
     return built

@@ -47,8 +47,8 @@ def build_parser(run: RunConfig, file_paths: list[str] | None = None, with_label
     data, model = run.data_config, model_section(run)
     labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
     sessions = columns_of(run, model.session_names()) if with_labels else {}
-    binary = model.binary_labels(data.label_fields)
-    return Parser(used_features(run), labels, weights, file_paths or [], binary, model.masks(), sessions)
+    binary, masks = model.binary_labels(data.label_fields), model.masks()
+    return Parser(used_features(run), labels, weights, file_paths or [], binary, masks, sessions)
 
 
 def build_model(run: RunConfig) -> Model:
