@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.features.arrow_input import text_of
-from penstock.features.text import BadToken, Rule, encode_ids, hash_integers, make_vocabulary, parse_numbers
+from penstock.features.id_feature import IdEncoding
+from penstock.features.text import BadToken, Rule, encode_ids, hash_integers, parse_numbers
 
 int64s = st.integers(-(2**63), 2**63 - 1)
 
@@ -112,7 +113,7 @@ def test_a_weight_or_key_that_is_missing_is_told(token, problem):
 
 @given(st.dictionaries(st.text(alphabet="abé1", min_size=1), st.integers(0, 99)), st.lists(st.text("abé1")))
 def test_vocabulary_finds_exactly_its_own_texts(vocabulary, texts):
-    table = make_vocabulary(texts_of(list(vocabulary)), [*vocabulary.values(), 100])
+    table = IdEncoding(Rule.LOOK_UP, 101, vocabulary, unknown_row=100).vocabulary
 
     found = encode_ids(texts_of(texts), b"", False, Rule.LOOK_UP, vocabulary=table)
 

@@ -42,7 +42,6 @@ from penstock.features.text import (
     Vocabulary,
     encode_ids,
     hash_integers,
-    make_vocabulary,
 )
 
 
@@ -69,8 +68,14 @@ class IdEncoding:
     def vocabulary(self) -> Vocabulary:
         if self.rule is not Rule.LOOK_UP:
             return NO_VOCABULARY
+        from penstock.features.kernels import fill_slots
+
         keys = text_of(pa.array(list(self.rows_by_value), pa.large_string()))
-        return make_vocabulary(keys, [*self.rows_by_value.values(), self.unknown_row])
+        # A free slot is -1: it has the last row, that of unknown values.
+        rows = np.array([*self.rows_by_value.values(), self.unknown_row], np.int64)
+        slots = np.full(1 << (2 * len(rows) - 1).bit_length(), -1, np.int64)
+        fill_slots(keys.data, keys.offsets, slots)
+        return slots, rows[slots], keys.data, keys.offsets
 
     @cached_property
     def _rows_by_integer(self) -> tuple[Int64Array, Int64Array]:
@@ -178,7 +183,7 @@ class SparseIds:
             problem = error.problem + cure * self.source.encoded
             raise BadValue(self.source.column, row, error.token, problem) from error
         if cells.joined:
-            return SparseColumn(*found)
+            return found
         weights = found.weights if cells.weights is None else cells.weights[found.lengths > 0]
         return SparseColumn(found.values, sum_by_row(found.lengths, cells.lengths), weights)
 

@@ -73,7 +73,7 @@ class Parser:
     features: Sequence[Feature]
     label_fields: Sequence[str] = ()
     sample_weight_fields: Sequence[str] = ()
-    file_paths: Sequence[str] = ()
+    file_paths: tuple[str, ...] = ()
     """The files that row ids count; without them errors name the row of the batch."""
 
     binary_labels: Collection[str] = ()

@@ -48,7 +48,7 @@ def build_parser(run: RunConfig, file_paths: list[str] | None = None, with_label
     labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
     sessions = columns_of(run, model.session_names()) if with_labels else {}
     binary, masks = model.binary_labels(data.label_fields), model.masks()
-    return Parser(used_features(run), labels, weights, file_paths or [], binary, masks, sessions)
+    return Parser(used_features(run), labels, weights, tuple(file_paths or ()), binary, masks, sessions)
 
 
 def build_model(run: RunConfig) -> Model:
