@@ -14,18 +14,6 @@ def id_feature(name, **options):
     return FeatureConfig.model_validate({"id_feature": {**fields, **options}})
 
 
-def raw_feature(name, **options):
-    return FeatureConfig.model_validate(
-        {"raw_feature": {"feature_name": name, "expression": f"item:{name}", **options}}
-    )
-
-
-def problems_of(configs):
-    with pytest.raises(ConfigError) as caught:
-        build_features(configs, RAW_INPUT)
-    return [str(problem) for problem in caught.value.problems]
-
-
 def test_only_features_that_a_group_uses_are_built_and_it_says_so(caplog):
     with caplog.at_level(logging.INFO):
         features = build_features(
@@ -45,7 +33,10 @@ def test_all_problems_are_told_at_once():
         ),
     ]
 
-    assert problems_of(configs) == [
+    with pytest.raises(ConfigError) as caught:
+        build_features(configs, RAW_INPUT)
+
+    assert [str(problem) for problem in caught.value.problems] == [
         "feature_configs[0].id_feature.expression: 'a' is not of the form side:column, such as user:age",
         "feature_configs[1].id_feature.default_value: 'x' is not an integer",
         "feature_configs[2].combo_feature: not available yet; available: id_feature, raw_feature",

@@ -1,13 +1,9 @@
 import pyarrow as pa
 import pytest
 import xxhash
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.features import build_features
 from penstock.features.parser import Parser
-from penstock.features.sections import FeatureConfig, ParsingSection
 
 
 def parsed(feature, column, kind=None):
@@ -81,20 +77,11 @@ def test_vocabulary_keeps_row_0_for_the_default_and_row_1_for_the_unknown(one_fe
     assert parsed(feature, ["a", "b", "c", None, "none"]) == ([2, 3, 1, 0, 0], [1, 1, 1, 1, 1])
 
 
-@given(st.lists(st.integers(-20, 20)))
-def test_integers_are_looked_up_as_their_text(values):
-    config = {
-        "feature_name": "f",
-        "expression": "user:f",
-        "embedding_dim": 4,
-        "vocab_list": ["3", "-4", "x", "03"],
-    }
-    parsing = ParsingSection.model_validate({"fg_mode": "FG_NORMAL"})
-    feature = build_features([FeatureConfig.model_validate({"id_feature": config})], parsing)[0]
+def test_integers_are_looked_up_as_their_text(one_feature):
+    feature = one_feature("id_feature", "FG_NORMAL", vocab_list=["3", "-4", "x", "03"])
+    values = list(range(-20, 20))
 
-    assert parsed(feature, values, pa.int64()) == parsed(
-        feature, [str(value) for value in values], pa.string()
-    )
+    assert parsed(feature, values) == parsed(feature, [str(value) for value in values])
 
 
 def test_whole_floating_numbers_are_ids_and_nan_is_missing(one_feature):

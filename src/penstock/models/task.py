@@ -25,10 +25,6 @@ class TaskSpace:
     in_weight: float = 1.0
     out_weight: float = 1.0
 
-    def weights(self, batch: Batch) -> torch.Tensor:
-        inside_B = (batch.labels[self.label] > 0).to(torch.float32)
-        return inside_B * self.in_weight + (1.0 - inside_B) * self.out_weight
-
 
 @dataclass(frozen=True, slots=True)
 class _TaskLoss:
@@ -126,7 +122,9 @@ class Task:
 
     def predictions(self, output_BK: torch.Tensor, batch: Batch) -> dict[str, torch.Tensor]:
         """What the model says about each row. A task of one class has predictions of shape (B,), else (B, K)."""
-        output_BK = output_BK if self.mask is None else masked(output_BK, batch.additional_infos[self.mask])
+        if self.mask is not None:
+            # The probability of classes that cannot be chosen is then exactly 0.
+            output_BK = output_BK.masked_fill(batch.additional_infos[self.mask] == 0, -torch.inf)
         output = output_BK.squeeze(1) if self.num_class == 1 else output_BK
         predictions = {}
         if "y" in self._predictions:
@@ -162,7 +160,8 @@ class Task:
         weights_B = None if self.sample_weight is None else batch.sample_weights[self.sample_weight]
         if self.space is None:
             return weights_B
-        of_space_B = self.space.weights(batch)
+        inside_B = (batch.labels[self.space.label] > 0).to(torch.float32)
+        of_space_B = inside_B * self.space.in_weight + (1.0 - inside_B) * self.space.out_weight
         return of_space_B if weights_B is None else weights_B * of_space_B
 
 
@@ -184,11 +183,6 @@ def weighted_mean(
         counted = torch.where(weights == 0, torch.zeros_like(losses), losses)
         mean = (counted * weights).sum() / torch.where(total == 0, torch.ones_like(total), total)
     return mean if share is None else torch.where(share == 0, torch.zeros_like(mean), mean * share)
-
-
-def masked(output_BK: torch.Tensor, mask_BK: torch.Tensor) -> torch.Tensor:
-    """The output with -inf for classes that cannot be chosen, so that their probability is exactly 0."""
-    return output_BK.masked_fill(mask_BK == 0, -torch.inf)
 
 
 def with_step_shares(batch: Batch, tasks: Sequence[Task], collectives: Collectives) -> Batch:
