@@ -50,3 +50,24 @@ def test_modes_that_come_later():
         build_features([id_feature("a")], parsing)
 
     assert str(caught.value) == "data_config.fg_mode: FG_DAG is not available yet; FG_NONE and FG_NORMAL are"
+
+
+WRONG_OPTIONS = {
+    "id_feature.expression: 'usr:age': unknown side 'usr'; did you mean 'user'?": {
+        "num_buckets": 3,
+        "expression": "usr:age",
+    },
+    "id_feature.default_value: '3' is outside 0 to 2": {"num_buckets": 3, "default_value": "3"},
+    "id_feature.vocab_dict: 'a' has row 0; rows begin at 2 (0 is the default value, 1 any unknown one), "
+    "unless default_bucketize_value says which row is for unknown values": {"vocab_dict": {"a": 0}},
+    "raw_feature.default_value: 'x' is not a number": {"default_value": "x"},
+    "raw_feature.default_value: has 2 numbers; value_dim is 3": {"default_value": "1\x1d2", "value_dim": 3},
+}
+
+
+@pytest.mark.parametrize("problem", WRONG_OPTIONS)
+def test_wrong_options(one_feature, problem):
+    with pytest.raises(ConfigError) as caught:
+        one_feature(problem.partition(".")[0], "FG_NORMAL", **WRONG_OPTIONS[problem])
+
+    assert str(caught.value) == f"feature_configs[0].{problem}"

@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 import xxhash
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import DataError
 from penstock.features.parser import Parser
 
 
@@ -118,27 +118,3 @@ def test_more_values_than_value_dim(one_feature):
     assert parsed(feature, ["1|2", "3"]) == ([1, 2, 3], [2, 1])
     with pytest.raises(DataError, match="row 0: column 'f': has 3 values; value_dim allows 2"):
         parsed(feature, ["1|2|3"])
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (
-            {"num_buckets": 3, "expression": "usr:age"},
-            "expression: 'usr:age': unknown side 'usr'; did you mean 'user'?",
-        ),
-        ({"num_buckets": 3, "default_value": "3"}, "default_value: '3' is outside 0 to 2"),
-        (
-            {"vocab_dict": {"a": 0}},
-            (
-                "vocab_dict: 'a' has row 0; rows begin at 2 (0 is the default value, 1 any unknown one), "
-                "unless default_bucketize_value says which row is for unknown values"
-            ),
-        ),
-    ],
-)
-def test_wrong_options(one_feature, options, problem):
-    with pytest.raises(ConfigError) as caught:
-        one_feature("id_feature", "FG_NORMAL", **options)
-
-    assert str(caught.value) == f"feature_configs[0].id_feature.{problem}"

@@ -46,13 +46,13 @@ def build_features(
         if used_names is not None and each.name not in used_names:
             unused.append(each.name)
             continue
-        _, index, kind, *_ = each.place
+        index, kind = each.place[1], str(each.place[2])
         path = f"feature_configs[{index}].{kind}"
-        if kind not in _BUILDERS:
+        if kind not in FEATURES or not FEATURES[kind].path:
             problems.append(Problem(path, f"not available yet; available: {', '.join(_BUILDERS)}"))
             continue
         try:
-            features.append(_BUILDERS.get(str(kind))(each.section, parsing))
+            features.append(_BUILDERS.get(kind)(each.section, parsing))
         except ConfigError as error:
             problems += [
                 replace(problem, path=f"{path}.{problem.path}" if problem.path else path)

@@ -33,10 +33,9 @@ def build_model(
     from penstock.models.model import ModelInputs
 
     name, section = model.chosen("model") or ("", None)
-    if name not in _BUILDERS:
-        path, problem = (
-            (f"model_config.{name}", "not available yet") if name else ("model_config", "choose a model")
-        )
+    if not name or not MODELS[name].path:
+        path = f"model_config.{name}" if name else "model_config"
+        problem = "not available yet" if name else "choose a model"
         raise ConfigError.at(path, f"{problem}; available: {', '.join(_BUILDERS)}")
     inputs = ModelInputs(features, tuple(label_fields), tuple(sample_weight_fields), table_device)
     built: Model = _BUILDERS.get(name)(model, section, inputs)
