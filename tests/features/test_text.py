@@ -68,19 +68,6 @@ def test_what_is_not_an_integer_is_told_with_its_place(text):
     assert caught.value.problem == "is not a 64-bit integer"
 
 
-@given(st.lists(st.lists(st.tuples(int64s, st.floats(width=32, allow_nan=False, allow_infinity=False)))))
-def test_weighted_tokens(rows):
-    texts = ["|".join(f"{key}:{weight!r}" for key, weight in row) for row in rows]
-
-    found = parse_integers(texts, "|", weighted=True)
-
-    assert found.values.tolist() == [key for row in rows for key, _ in row]
-    expected = np.array([weight for row in rows for _, weight in row], np.float32)
-    assert found.lengths.tolist() == [len(row) for row in rows]
-    if len(expected):
-        assert found.weights.tolist() == expected.tolist()
-
-
 @given(st.integers(0, 10**22), st.integers(-400, 15))
 @example(24703282292062327, -61)
 def test_a_weight_is_the_nearest_float32(digits, power):

@@ -88,7 +88,7 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 def fast_path_of(features: Sequence[Feature]) -> FastPath | None:
-    """The fast path of a run; None where a feature does more than copy."""
+    """The fast path of a run; None where a feature does more than copy, or there is none."""
     ids: list[SparseIds] = []
     numbers: list[Numbers] = []
     for feature in features:
@@ -107,4 +107,4 @@ def fast_path_of(features: Sequence[Feature]) -> FastPath | None:
             numbers.append(feature)
         else:
             return None
-    return FastPath(ids, numbers)
+    return FastPath(ids, numbers) if features else None
