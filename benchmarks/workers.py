@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from penstock.config.sizes import format_size
 from penstock.data.memory_plan import FLIGHT_PER_WORKER
-from penstock.features.build import build_features
+from penstock.features import build_features
 from penstock.features.feature import DenseColumn, Feature
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection

@@ -140,15 +140,15 @@ MODEL = """
 from torch import nn
 
 from penstock.models.embeddings import EmbeddingGroup
-from penstock.models.model import Model, single_task
+from penstock.models.model import Model
 from penstock.models.table_plan import plan_tables
 
 
 class Linear(Model):
     def __init__(self, model, section, inputs):
-        super().__init__([single_task(model, inputs)])
+        super().__init__(model, inputs)
         self.embedding_group = EmbeddingGroup(plan_tables(model.feature_groups, inputs.features), inputs.table_device)
-        self.output = nn.Linear(self.embedding_group.width("all"), 1, bias=section.bias)
+        self.output = nn.Linear(self.embedding_group.widths["all"], 1, bias=section.bias)
 
     def predict(self, batch):
         return self.tasks[0].predictions(self.output(self.embedding_group(batch)["all"]), batch)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import penstock
-from penstock.features.build import build_features
+from penstock.features import build_features
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from penstock.features.build import build_features
+from penstock.features import build_features
 from penstock.features.sections import FeatureConfig, ParsingSection
 
 

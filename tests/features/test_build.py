@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.features.build import build_features
+from penstock.features import build_features
 from penstock.features.sections import FeatureConfig, ParsingSection
 
 RAW_INPUT = ParsingSection.model_validate({"fg_mode": "FG_NORMAL"})
@@ -12,18 +12,6 @@ RAW_INPUT = ParsingSection.model_validate({"fg_mode": "FG_NORMAL"})
 def id_feature(name, **options):
     fields = {"feature_name": name, "expression": f"user:{name}", "embedding_dim": 4, "num_buckets": 10}
     return FeatureConfig.model_validate({"id_feature": {**fields, **options}})
-
-
-def raw_feature(name, **options):
-    return FeatureConfig.model_validate(
-        {"raw_feature": {"feature_name": name, "expression": f"item:{name}", **options}}
-    )
-
-
-def problems_of(configs):
-    with pytest.raises(ConfigError) as caught:
-        build_features(configs, RAW_INPUT)
-    return [str(problem) for problem in caught.value.problems]
 
 
 def test_only_features_that_a_group_uses_are_built_and_it_says_so(caplog):
@@ -45,7 +33,10 @@ def test_all_problems_are_told_at_once():
         ),
     ]
 
-    assert problems_of(configs) == [
+    with pytest.raises(ConfigError) as caught:
+        build_features(configs, RAW_INPUT)
+
+    assert [str(problem) for problem in caught.value.problems] == [
         "feature_configs[0].id_feature.expression: 'a' is not of the form side:column, such as user:age",
         "feature_configs[1].id_feature.default_value: 'x' is not an integer",
         "feature_configs[2].combo_feature: not available yet; available: id_feature, raw_feature",
@@ -59,3 +50,24 @@ def test_modes_that_come_later():
         build_features([id_feature("a")], parsing)
 
     assert str(caught.value) == "data_config.fg_mode: FG_DAG is not available yet; FG_NONE and FG_NORMAL are"
+
+
+WRONG_OPTIONS = {
+    "id_feature.expression: 'usr:age': unknown side 'usr'; did you mean 'user'?": {
+        "num_buckets": 3,
+        "expression": "usr:age",
+    },
+    "id_feature.default_value: '3' is outside 0 to 2": {"num_buckets": 3, "default_value": "3"},
+    "id_feature.vocab_dict: 'a' has row 0; rows begin at 2 (0 is the default value, 1 any unknown one), "
+    "unless default_bucketize_value says which row is for unknown values": {"vocab_dict": {"a": 0}},
+    "raw_feature.default_value: 'x' is not a number": {"default_value": "x"},
+    "raw_feature.default_value: has 2 numbers; value_dim is 3": {"default_value": "1\x1d2", "value_dim": 3},
+}
+
+
+@pytest.mark.parametrize("problem", WRONG_OPTIONS)
+def test_wrong_options(one_feature, problem):
+    with pytest.raises(ConfigError) as caught:
+        one_feature(problem.partition(".")[0], "FG_NORMAL", **WRONG_OPTIONS[problem])
+
+    assert str(caught.value) == f"feature_configs[0].{problem}"

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
-from penstock.features import fast_path
-from penstock.features.build import build_features
+from penstock.features import build_features, fast_path
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
 from penstock.tensors.loader import pack
@@ -56,7 +55,9 @@ def test_the_lane_packs_the_same_batch(num_rows: int, start: int, data: st.DataO
     ids = [values(st.integers(0, 9)) for _ in range(3)]
     batch = batch_of(ids, values(FLOATS), values(st.none() | FLOATS)).slice(start)
     parser = parser_of(*IDS, *NUMBERS)
-    fast, slow = parser.parse_fast(batch), parser.parse(batch)
+    fast = parser.parse(batch)
+    parser.fast_path = None
+    slow = parser.parse(batch)
 
     assert fast.plain is not None
     assert not fast.features
@@ -79,12 +80,12 @@ def test_what_is_wrong_is_told_as_ever(change: dict, problem: str) -> None:
     parser = parser_of(*IDS, *NUMBERS)
 
     with pytest.raises(DataError, match=problem):
-        parser.parse_fast(pa.RecordBatch.from_pydict(columns))
+        parser.parse(pa.RecordBatch.from_pydict(columns))
 
 
 def test_nulls_in_other_rows_of_a_column_do_not_matter() -> None:
     parser = parser_of(*IDS, *NUMBERS)
     batch = batch_of([[None, 1, 2, None], [3] * 4, [5] * 4], [0.5] * 4, [None, 2.5] * 2)
 
-    assert parser.parse_fast(batch).plain is None
-    assert parser.parse_fast(batch.slice(1, 2)).plain.ids_FB[0].tolist() == [1, 2]
+    assert parser.parse(batch).plain is None
+    assert parser.parse(batch.slice(1, 2)).plain.ids_FB[0].tolist() == [1, 2]

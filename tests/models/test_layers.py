@@ -7,10 +7,8 @@ import torch
 from torch import nn
 
 from penstock.config.errors import ConfigError
-from penstock.models.layers.fm import FactorizationMachine
-from penstock.models.layers.mixture_of_experts import Experts, Gate
-from penstock.models.layers.mlp import MLP, BatchNorm
-from penstock.models.layers.wide import Wide
+from penstock.models.layers.factorization import FactorizationMachine, Wide
+from penstock.models.layers.mlp import MLP, BatchNorm, Experts, Gate
 from penstock.models.sections.layers import MLP as MlpSection
 from penstock.models.table_plan import Slot
 

@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.models.losses import weighted_mean
 from penstock.models.sections.towers import LossConfig
-from penstock.models.task import Task, TaskSpace
+from penstock.models.task import Task, TaskSpace, weighted_mean
 from penstock.tensors.batch import Batch
 
 
@@ -151,7 +150,7 @@ def test_rows_of_a_task_space_weigh_as_asked():
     losses = inside.losses(inside.predictions(torch.zeros(3, 1), batch), batch)
 
     assert losses["l2_loss"].item() == pytest.approx(2.5 * (3 * 1 + 1 * 4) / (3 + 1))
-    assert inside.loss_weights(batch) == {"l2_loss": 4.0}
+    assert inside.weight_of(batch) == 4.0
 
 
 L2, BINARY = {"l2_loss": {}}, {"binary_cross_entropy": {}}

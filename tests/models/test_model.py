@@ -1,21 +1,11 @@
 """What every model offers, and how it is built from a run file."""
 
 import pytest
-import torch
 
 from penstock.config.errors import ConfigError, PenstockError
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
 from tests.models.small_data import FEATURES, built, model_config, multi_task, planted_batch, tower
-
-
-def test_predictions_are_logits_and_probabilities_of_each_row():
-    model = built()
-    predictions = model.predict(planted_batch(5, seed=0)[0])
-
-    assert tuple(predictions) == model.prediction_names == ("logits", "probs")
-    assert predictions["logits"].shape == (5,)
-    torch.testing.assert_close(predictions["probs"], torch.sigmoid(predictions["logits"]))
 
 
 def test_the_train_wrapper_gives_the_total_and_detached_parts():
@@ -26,18 +16,6 @@ def test_the_train_wrapper_gives_the_total_and_detached_parts():
     assert total.item() == losses["binary_cross_entropy"].item()
     assert not any(tensor.requires_grad for tensor in (*losses.values(), *predictions.values()))
     assert same_batch is batch
-
-
-def test_deepfm_without_final_is_the_sum_of_its_three_parts():
-    model = built()
-    batch, _ = planted_batch(6, seed=0)
-    groups = model.embedding_group(batch)
-    user, item = groups["deep"][:, :8], groups["deep"][:, 9:]
-    expected = (
-        groups["wide"].sum(dim=1) + (user * item).sum(dim=1) + model.output(model.deep(groups["deep"]))[:, 0]
-    )
-
-    torch.testing.assert_close(model.predict(batch)["logits"], expected)
 
 
 REFUSED = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from penstock.models.pareto import ParetoTotal
+from penstock.models.pareto import pareto_total
 from penstock.models.sections.towers import LossConfig
 from penstock.models.task import Task, with_step_shares
 from penstock.runtime.world import OneProcess
@@ -67,9 +67,8 @@ def pareto_weight_of(begin, end, collectives=None):
     generator = torch.Generator().manual_seed(1)
     first, second = (torch.randn(NUM_ROWS, 3, generator=generator)[begin:end] for _ in range(2))
     looked_up = torch.zeros(end - begin, 3, requires_grad=True)
-    total = ParetoTotal([0.1, 0.0])
-    total.collectives = collectives
-    return total([(looked_up * first).sum() + 1.0, (looked_up * second * 2).sum()], [looked_up]).item()
+    losses = [(looked_up * first).sum() + 1.0, (looked_up * second * 2).sum()]
+    return pareto_total(losses, [looked_up], [0.1, 0.0], collectives=collectives).item()
 
 
 def test_pareto_weights_are_those_of_the_rows_of_all_ranks():

@@ -9,7 +9,6 @@ import penstock
 from penstock.config.sizes import MIB
 from penstock.data.memory_plan import StageShares
 from penstock.features.parser import Parser
-from penstock.features.task_columns import SideColumns
 from penstock.readers.files import list_files
 from penstock.run.build import build_parser
 from penstock.run.data import DataSource, open_source, scoring_batches, shuffle_rows
@@ -64,9 +63,9 @@ def test_a_session_is_the_column_of_a_feature_or_the_column_of_this_name():
     feature = run_with(num_class=2, losses=[{"jrc_loss": {"session_name": "user"}}])
     other = run_with(num_class=2, losses=[{"jrc_loss": {"session_name": "visit_id"}}])
 
-    assert build_parser(feature).side == SideColumns(sessions={"user": "user_id"})
-    assert build_parser(other).side == SideColumns(sessions={"visit_id": "visit_id"})
-    assert build_parser(other, with_labels=False).side == SideColumns()
+    assert build_parser(feature).sessions == {"user": "user_id"}
+    assert build_parser(other).sessions == {"visit_id": "visit_id"}
+    assert build_parser(other, with_labels=False).sessions == {}
 
 
 def test_masks_are_read_for_prediction_too():
@@ -82,5 +81,5 @@ def test_masks_are_read_for_prediction_too():
 
     parser = build_parser(run, with_labels=False)
 
-    assert parser.side == SideColumns(masks={"allowed": 3})
+    assert parser.masks == {"allowed": 3}
     assert parser.columns == ("user_id", "allowed")

@@ -22,7 +22,7 @@ from penstock.config.sizes import MIB
 from penstock.data.cut import RowCut
 from penstock.data.prefetch import Prefetch
 from penstock.data.shuffle import Shuffle
-from penstock.features.build import build_features
+from penstock.features import build_features
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, FgMode, ParsingSection
 from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, with_row_ids
@@ -162,7 +162,7 @@ def test_every_batch_says_where_the_data_go_on_also_on_another_device(kept):
 def test_features_go_to_workers_also_after_they_were_used(kind, options):
     config = FeatureConfig.model_validate({kind: {"feature_name": "f", **options}})
     features = build_features([config], ParsingSection(fg_mode=FgMode.FG_NORMAL))
-    here = partial(Parser(features).parse_fast, with_labels=False)
+    here = partial(Parser(features).parse, with_labels=False)
     expected = here(ROWS).features["f"]
 
     there = pickle.loads(pickle.dumps(here))  # noqa: S301

@@ -12,7 +12,7 @@ from torch import nn
 from penstock.metrics.auc import AUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
-from penstock.models.losses import weighted_mean
+from penstock.models.task import weighted_mean
 from penstock.runtime.durable import Journal
 from penstock.training.evaluate import (
     MAX_GROUPS,

@@ -8,7 +8,7 @@ from torch import nn
 
 from penstock.metrics import build_metrics
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
-from penstock.models.losses import weighted_mean
+from penstock.models.task import weighted_mean
 from penstock.tensors.batch import Batch, RecordBatchTensor
 from penstock.training.evaluate import evaluate
 from penstock.training.task_metrics import TaskMetrics

@@ -23,7 +23,7 @@ from penstock.features.feature import (
     sum_by_row,
 )
 from penstock.features.text import Text
-from penstock.readers.columns import ArrowArray, is_list
+from penstock.readers.columns import ArrowArray
 
 _FLOATS = {pa.float32().id, pa.float64().id}
 _USABLE = "integers, floating and decimal numbers, booleans, strings, dates, timestamps, lists of these, maps"
@@ -46,40 +46,22 @@ class Cells:
     weights: Float32Array | None = None
 
 
-def read_cells(batch: pa.RecordBatch | pa.Table, column: str, null: float | None = None) -> Cells:
-    """The cells of one column of a batch or table; a null of a column of floating numbers counts as `null`."""
-    array = batch.column(column)
+def cells_of(array: ArrowArray, column: str, null: float | None = None) -> Cells:
+    """The cells of a column; a null of a column of floating numbers counts as `null`, where that is given."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    if null is not None and array.type.id in _FLOATS and array.null_count:
-        return Cells(_filled(array, null), one_per_row(len(array)))
-    return cells_of(array, column)
-
-
-def _filled(array: ArrowArray, null: float) -> NumberArray:
-    """The numbers of an array of floating numbers, with one number in place of nulls; Arrow takes twice as long."""
-    values = _view(array.buffers()[1], _STORED[array.type.id][0], array.offset, len(array))
-    bits = array.buffers()[0]
-    first_byte, first_bit = divmod(array.offset, 8)
-    num_bytes = -(-(first_bit + len(array)) // 8)
-    valid = np.unpackbits(np.frombuffer(bits, np.uint8, num_bytes, first_byte), bitorder="little")
-    return np.where(valid[first_bit : first_bit + len(array)].view(np.bool_), values, values.dtype.type(null))
-
-
-def cells_of(array: ArrowArray, column: str) -> Cells:
     kind = array.type
     if kind.id in _NUMBERS:
-        values = _numbers(array)
-        if array.null_count == 0 or isinstance(values, Text):  # text is missing where it is null
+        null = null if kind.id in _FLOATS else None
+        values = _numbers(array, null)
+        if array.null_count == 0 or null is not None or isinstance(values, Text):  # null text is empty
             return Cells(values, one_per_row(len(array)))
         valid = array.is_valid().to_numpy(zero_copy_only=False)
         return Cells(values[valid], valid.astype(np.int32))
     if kind.id in _TEXTS:
-        return Cells(_text(array), one_per_row(len(array)), joined=True)
-    if is_list(kind):
-        return _list_cells(array, column)
-    if pt.is_map(kind):
-        return _map_cells(array, column)
+        return Cells(text_of(array), one_per_row(len(array)), joined=True)
+    if kind.id in _NESTED:
+        return _nested_cells(array, column)
     if pt.is_dictionary(kind):
         return cells_of(array.dictionary.take(array.indices), column)
     if pt.is_null(kind):
@@ -87,45 +69,38 @@ def cells_of(array: ArrowArray, column: str) -> Cells:
     raise BadValue(column, None, None, f"is of type {kind}, which cannot be a feature. Usable: {_USABLE}")
 
 
-def _list_cells(array: ArrowArray, column: str) -> Cells:
+def _nested_cells(array: ArrowArray, column: str) -> Cells:
+    """The elements of lists, or the keys of maps with their items as weights."""
+    kind, weights = array.type, None
+    if pt.is_map(kind):
+        key = pa.field("key", kind.key_type, nullable=False)
+        array = pc.cast(array, pa.list_(pa.struct([key, pa.field("value", kind.item_type)])))
+    counts: ArrowArray = pc.list_value_length(array)
+    if counts.null_count:
+        counts = counts.fill_null(0)
+    lengths = np.asarray(counts.to_numpy(zero_copy_only=False), np.int32)
     elements = array.flatten()
-    lengths = _list_lengths(array)
+    if pt.is_map(kind):
+        elements, items = elements.flatten()
+        if not (pt.is_integer(items.type) or pt.is_floating(items.type) or pt.is_decimal(items.type)):
+            raise BadValue(column, None, None, f"is a {kind}; the items of a map are weights, so numbers")
+        weights = np.asarray(pc.cast(items, pa.float64()).to_numpy(zero_copy_only=False), np.float32)
+        usable = np.isfinite(weights)
+        if not usable.all():
+            first = int(np.argmin(usable))
+            row = row_of_value(lengths, first)
+            raise BadValue(column, row, elements[first].as_py(), "has a weight that is null or not finite")
     if pt.is_dictionary(elements.type):
         elements = elements.dictionary.take(elements.indices)
     if pt.is_nested(elements.type):
-        raise BadValue(
-            column, None, None, f"is a {array.type}; elements are single values, except in sequences"
-        )
+        raise BadValue(column, None, None, f"is a {kind}; elements are single values, except in sequences")
     inner = cells_of(elements, column)
     if inner.lengths is not one_per_row(len(elements)):
         lengths = sum_by_row(inner.lengths, lengths)
-    return Cells(inner.values, lengths)
+    return Cells(inner.values, lengths, weights=weights)
 
 
-def _map_cells(array: ArrowArray, column: str) -> Cells:
-    key = pa.field("key", array.type.key_type, nullable=False)
-    entries: ArrowArray = pc.cast(array, pa.list_(pa.struct([key, pa.field("value", array.type.item_type)])))
-    lengths = _list_lengths(entries)
-    keys, items = entries.flatten().flatten()
-    if not (pt.is_integer(items.type) or pt.is_floating(items.type) or pt.is_decimal(items.type)):
-        raise BadValue(column, None, None, f"is a {array.type}; the items of a map are weights, so numbers")
-    weights = np.asarray(pc.cast(items, pa.float64()).to_numpy(zero_copy_only=False), np.float32)
-    usable = np.isfinite(weights)
-    if not usable.all():
-        first = int(np.argmin(usable))
-        row = row_of_value(lengths, first)
-        raise BadValue(column, row, keys[first].as_py(), "has a weight that is null or not finite")
-    return Cells(cells_of(keys, column).values, lengths, weights=weights)
-
-
-def _list_lengths(array: ArrowArray) -> Int32Array:
-    lengths: ArrowArray = pc.list_value_length(array)
-    if lengths.null_count:
-        lengths = lengths.fill_null(0)
-    return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int32)
-
-
-def _text(array: ArrowArray) -> Text:
+def text_of(array: ArrowArray) -> Text:
     """Nulls are empty texts: both are missing values."""
     if pt.is_string_view(array.type) or pt.is_binary_view(array.type):
         array = pc.cast(array, pa.large_binary())
@@ -148,7 +123,7 @@ def _view(buffer: pa.Buffer | None, dtype: Any, offset: int, size: int) -> Numbe
     return values
 
 
-def _numbers(array: ArrowArray) -> NumberArray | Text:
+def _numbers(array: ArrowArray, null: float | None) -> NumberArray | Text:
     """The slots of an array of numbers, null or not; text where an unsigned one is past int64.
 
     Decimals are integers where they have no digits after the point and fit; times are whole seconds or days since
@@ -161,9 +136,17 @@ def _numbers(array: ArrowArray) -> NumberArray | Text:
     elif pt.is_boolean(kind):
         array = pc.cast(array, pa.uint8())
     elif pt.is_uint64(kind) and (pc.max(array).as_py() or 0) > np.iinfo(np.int64).max:
-        return _text(pc.cast(array, pa.large_string()))
+        return text_of(pc.cast(array, pa.large_string()))
     stored, given = _STORED[array.type.id]
-    values = _view(array.buffers()[1], stored, array.offset, len(array))
+    bits, buffer = array.buffers()
+    values = _view(buffer, stored, array.offset, len(array))
+    if null is not None and array.null_count:
+        # The bits that tell nulls, as a mask: Arrow takes twice as long to fill them.
+        first_byte, first_bit = divmod(array.offset, 8)
+        num_bytes = -(-(first_bit + len(array)) // 8)
+        valid = np.unpackbits(np.frombuffer(bits, np.uint8, num_bytes, first_byte), bitorder="little")
+        valid = valid[first_bit : first_bit + len(array)].view(np.bool_)
+        return np.where(valid, values, values.dtype.type(null))
     if pt.is_timestamp(kind):
         return np.floor_divide(values, _TICKS_PER_SECOND[kind.unit])
     if pt.is_date64(kind):
@@ -189,3 +172,12 @@ _NUMBERS = frozenset({*_STORED, *_DECIMALS, pa.bool_().id})
 _STRINGS = (pa.string(), pa.large_string(), pa.string_view())
 _BINARIES = (pa.binary(), pa.large_binary(), pa.binary_view())
 _TEXTS = frozenset(kind.id for kind in (*_STRINGS, *_BINARIES))
+_ITEM = pa.int8()
+_LISTS = (
+    pa.list_(_ITEM),
+    pa.large_list(_ITEM),
+    pa.list_(_ITEM, 1),
+    pa.list_view(_ITEM),
+    pa.large_list_view(_ITEM),
+)
+_NESTED = frozenset(kind.id for kind in (*_LISTS, pa.map_(_ITEM, _ITEM)))

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.features.feature import Feature, Float32Array, Int64Array
-from penstock.features.id_encoding import GivenRows
 from penstock.features.id_feature import SparseIds
-from penstock.features.raw_feature import DenseNumbers
+from penstock.features.raw_feature import Numbers
+from penstock.features.text import Rule
 
 _MIN_ROWS = 256
 """Smaller batches gain nothing."""
@@ -33,15 +33,13 @@ class PlainColumns:
 
 
 class FastPath:
-    def __init__(self, ids: Sequence[SparseIds], numbers: Sequence[DenseNumbers]) -> None:
+    def __init__(self, ids: Sequence[SparseIds], numbers: Sequence[Numbers]) -> None:
         self._id_names = tuple(feature.name for feature in ids)
         self._number_names = tuple(feature.name for feature in numbers)
         self._id_columns = tuple(feature.source.column for feature in ids)
-        self._number_columns = tuple(feature.numbers.source.column for feature in numbers)
+        self._number_columns = tuple(feature.source.column for feature in numbers)
         self._num_table_rows = np.array([feature.table.num_rows for feature in ids], np.uint64)
-        defaults = [
-            feature.numbers.default[0] if len(feature.numbers.default) else np.nan for feature in numbers
-        ]
+        defaults = [feature.default[0] if len(feature.default) else np.nan for feature in numbers]
         self._nulls = np.array(defaults, np.float32).view(np.uint32)
         self._known: tuple[pa.Schema, ColumnIndices | None] = pa.schema([]), None
 
@@ -90,23 +88,23 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 def fast_path_of(features: Sequence[Feature]) -> FastPath | None:
-    """The fast path of a run; None where a feature does more than copy."""
+    """The fast path of a run; None where a feature does more than copy, or there is none."""
     ids: list[SparseIds] = []
-    numbers: list[DenseNumbers] = []
+    numbers: list[Numbers] = []
     for feature in features:
         if (
             isinstance(feature, SparseIds)
-            and isinstance(feature.encoding, GivenRows)
+            and feature.encoding.rule is Rule.PARSE_INTEGER
             and not feature.table.weighted
         ):
             ids.append(feature)
         elif (
-            isinstance(feature, DenseNumbers)
+            isinstance(feature, Numbers)
             and feature.width == 1
-            and feature.numbers.normalizer is None
-            and len(feature.numbers.default) <= 1
+            and feature.normalizer is None
+            and len(feature.default) <= 1
         ):
             numbers.append(feature)
         else:
             return None
-    return FastPath(ids, numbers)
+    return FastPath(ids, numbers) if features else None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.nearest import hint
 from penstock.features.sections import FgMode, ParsingSection
-from penstock.features.sections.types import IdFeature, RawFeature
+from penstock.features.sections.types import IdFeature, RawFeature, table_rows
 
 Int64Array = NDArray[np.int64]
 Int32Array = NDArray[np.int32]
@@ -64,27 +64,6 @@ def sum_by_row(counts: NumberArray, lengths: Int32Array) -> Int32Array:
     return np.asarray(totals[ends] - totals[ends - lengths], np.int32)
 
 
-def fill_missing(column: SparseColumn, default: Int64Array, default_weights: Float32Array) -> SparseColumn:
-    missing = column.lengths == 0
-    if not missing.any():
-        return column
-    lengths = np.where(missing, np.int32(len(default)), column.lengths).astype(np.int32)
-    weights = column.weights
-    if weights is not None:
-        weights = spread_default(weights, lengths, missing, default_weights)
-    return SparseColumn(spread_default(column.values, lengths, missing, default), lengths, weights)
-
-
-def spread_default(
-    values: NumberArray, lengths: Int32Array, missing: BoolArray, default: NumberArray
-) -> NumberArray:
-    from_default = np.repeat(missing, lengths)  # lengths count the defaults already
-    filled = np.empty(len(from_default), values.dtype)
-    filled[from_default] = np.tile(default, int(np.count_nonzero(missing)))
-    filled[~from_default] = values
-    return filled
-
-
 class BadValue(DataError):
     """One value of a batch is wrong. `row` counts from the first row of the batch."""
 
@@ -93,9 +72,9 @@ class BadValue(DataError):
         self.row = row
         self.value = value
         self.problem = problem
-        place = "" if row is None else f"row {row} of the batch: "
+        position = "" if row is None else f"row {row} of the batch: "
         subject = "" if value is None else f"value {value!r} "
-        super().__init__(f"{place}column '{column}': {subject}{problem}")
+        super().__init__(f"{position}column '{column}': {subject}{problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,30 +136,44 @@ class FeatureInput:
     """FG_NONE: the column holds ids and numbers that need no further work."""
 
 
-def feature_input(config: IdFeature | RawFeature, parsing: ParsingSection) -> FeatureInput:
+def input_and_table(
+    config: IdFeature | RawFeature, parsing: ParsingSection
+) -> tuple[FeatureInput, TableSpec | None]:
+    """Where a feature of one column finds its values, and the table for its ids, where it has ids."""
     if parsing.resolved_fg_mode() is FgMode.FG_NONE:
-        return FeatureInput(
+        source = FeatureInput(
             config.feature_name,
             parsing.fg_encoded_multival_sep.encode(),
             config.fg_encoded_default_value or None,
             "fg_encoded_default_value",
             encoded=True,
         )
-    column, default = column_of(config.expression), config.default_value or None
-    return FeatureInput(column, config.separator.encode(), default, "default_value", encoded=False)
-
-
-def column_of(expression: str) -> str:
-    """The column in a `side:column` expression.
-
-    >>> column_of("user:age")
-    'age'
-    """
-    side, colon, column = expression.partition(":")
-    if side in _LATER_SIDES:
-        raise ConfigError.at("expression", f"'{expression}': the side '{side}' is not available yet")
-    if not colon or not column:
-        raise ConfigError.at("expression", f"'{expression}' is not of the form side:column, such as user:age")
-    if side not in _SIDES:
-        raise ConfigError.at("expression", f"'{expression}': unknown side '{side}'; {hint(side, _SIDES)}")
-    return column
+    else:
+        expression = config.expression
+        side, colon, column = expression.partition(":")
+        if side in _LATER_SIDES:
+            problem = f": the side '{side}' is not available yet"
+        elif not colon or not column:
+            problem = " is not of the form side:column, such as user:age"
+        elif side not in _SIDES:
+            problem = f": unknown side '{side}'; {hint(side, _SIDES)}"
+        else:
+            problem = ""
+        if problem:
+            raise ConfigError.at("expression", f"'{expression}'{problem}")
+        default = config.default_value or None
+        source = FeatureInput(column, config.separator.encode(), default, "default_value", encoded=False)
+    num_rows = table_rows(config)
+    if num_rows is None or config.embedding_dim is None:
+        return source, None
+    table = TableSpec(
+        name=config.embedding_name or f"{config.feature_name}_emb",
+        num_rows=num_rows,
+        dim=config.embedding_dim,
+        pooling=config.pooling,
+        init_fn=config.init_fn,
+        trainable=config.trainable,
+        data_type=config.data_type,
+        weighted=isinstance(config, IdFeature) and config.weighted,
+    )
+    return source, table

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 from penstock.features.feature import Float64Array
 
@@ -29,28 +28,21 @@ _OPTIONS: dict[str, dict[str, float | None]] = {
 class Normalizer:
     """The function that the option describes; it goes to other processes as its text.
 
-    >>> parse_normalizer("method=zscore,mean=2,standard_deviation=4")(np.array([10.0]))
+    NumPy warns of what is not finite afterwards; the feature refuses that, and calls the function without warnings.
+
+    >>> parse_normalizer("method=zscore,mean=2,standard_deviation=4").function(np.array([10.0]))
     array([2.])
     """
 
     text: str
     function: Callable[[Float64Array], Float64Array]
 
-    def __call__(self, x: Float64Array) -> Float64Array:
-        return self.function(x)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return parse_normalizer, (self.text,)
 
 
 def parse_normalizer(text: str) -> Normalizer:
-    try:
-        return Normalizer(text, _function_of(text))
-    except ValueError as error:
-        raise ConfigError.at("normalizer", f"'{text}': {error}") from error
-
-
-def _function_of(text: str) -> Callable[[Float64Array], Float64Array]:
+    """ValueError says what is not understood."""
     method, _, rest = text.partition(",")
     key, _, name = (part.strip() for part in method.partition("="))
     if key != "method":
@@ -60,7 +52,7 @@ def _function_of(text: str) -> Callable[[Float64Array], Float64Array]:
         if key.strip() != "expr":
             raise ValueError("an expression needs expr=, such as expr=log(x + 1)")
         formula = parse_formula(formula_text, frozenset({"x"}))
-        return lambda x: np.broadcast_to(formula({"x": x}), x.shape)
+        return Normalizer(text, lambda x: np.broadcast_to(formula({"x": x}), x.shape))
     if name not in _OPTIONS:
         raise ValueError(f"unknown method '{name}'; {hint(name, [*_OPTIONS, 'expression'])}")
     options = dict(_OPTIONS[name])
@@ -79,17 +71,12 @@ def _function_of(text: str) -> Callable[[Float64Array], Float64Array]:
     if name == "zscore":
         if not second > 0:
             raise ValueError("standard_deviation must be above 0")
-        return lambda x: (x - first) / second
+        return Normalizer(text, lambda x: (x - first) / second)
     if name == "minmax":
         if not second > first:
             raise ValueError("max must be above min")
-        return lambda x: (x - first) / (second - first)
-
-    def log10(x: Float64Array) -> Float64Array:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(x > first, np.log10(x), second)
-
-    return log10
+        return Normalizer(text, lambda x: (x - first) / (second - first))
+    return Normalizer(text, lambda x: np.where(x > first, np.log10(x), second))
 
 
 _LONGEST = 1000
@@ -139,15 +126,9 @@ def parse_formula(text: str, variables: frozenset[str]) -> Formula:
         raise ValueError(f"the formula has {len(text)} characters; at most {_LONGEST} are read")
     try:
         tree = ast.parse(text.strip().replace("^", "**"), mode="eval")
-        compute = _compile(tree.body, variables)
+        return _compile(tree.body, variables)
     except (SyntaxError, RecursionError, MemoryError, OverflowError) as error:
         raise ValueError(f"'{text}' is not a formula") from error
-
-    def formula(values: Mapping[str, Float64Array]) -> Float64Array:
-        with np.errstate(all="ignore"):
-            return np.asarray(compute(values), np.float64)
-
-    return formula
 
 
 def _compile(node: ast.expr, variables: frozenset[str]) -> Formula:
@@ -163,16 +144,13 @@ def _compile(node: ast.expr, variables: frozenset[str]) -> Formula:
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _compile(operand, variables)
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
-            return _apply(_OPERATORS[type(operator)], [left, right], variables)
+            function, arguments = _OPERATORS[type(operator)], [left, right]
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
             count, function = FUNCTIONS[name]
             if len(arguments) != count:
                 raise ValueError(f"{name} takes {count} argument{'s' * (count > 1)}, not {len(arguments)}")
-            return _apply(function, arguments, variables)
-    known = ", ".join([*sorted(variables), *sorted(FUNCTIONS)])
-    raise ValueError(f"'{ast.unparse(node)}' is not understood; known: numbers, + - * / ^, {known}")
-
-
-def _apply(function: Callable[..., Any], arguments: list[ast.expr], variables: frozenset[str]) -> Formula:
+        case _:
+            known = ", ".join([*sorted(variables), *sorted(FUNCTIONS)])
+            raise ValueError(f"'{ast.unparse(node)}' is not understood; known: numbers, + - * / ^, {known}")
     compiled = [_compile(argument, variables) for argument in arguments]
     return lambda values: function(*(argument(values) for argument in compiled))

@@ -1,15 +1,16 @@
 """Record batch -> columns of features, labels and weights, with every bad value located by file and row."""
 
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
+from penstock.features.arrow_input import cells_of
 from penstock.features.fast_path import FastPath, PlainColumns, fast_path_of
 from penstock.features.feature import (
     BadValue,
@@ -22,11 +23,13 @@ from penstock.features.feature import (
     SparseColumn,
     row_of_value,
 )
-from penstock.features.task_columns import SideArray, SideColumns, read_label, read_sample_weight
+from penstock.features.text import Text
 from penstock.readers.stream import ROW_COLUMN, file_and_row
 
 UNKNOWN_ROW = -1
 """Row id of a row that came from no file."""
+
+SideArray = NDArray[np.int8] | Int64Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,89 +66,86 @@ class RejectedRow:
     """The row as it stands."""
 
 
+@dataclass(eq=False)
 class Parser:
-    """Parses record batches with a run's features.
+    """Parses record batches with a run's features."""
 
-    `file_paths` are the files that row ids count; without them errors name the row of the batch.
-    `binary_labels` are those labels that a loss wants within 0 and 1: here a wrong one has a file and a row.
-    `side` are columns that only tasks need.
+    features: Sequence[Feature]
+    label_fields: Sequence[str] = ()
+    sample_weight_fields: Sequence[str] = ()
+    file_paths: tuple[str, ...] = ()
+    """The files that row ids count; without them errors name the row of the batch."""
+
+    binary_labels: Collection[str] = ()
+    """Those labels that a loss wants within 0 and 1: here a wrong one has a file and a row."""
+
+    masks: Mapping[str, int] = field(default_factory=dict)
+    """Mask column -> number of classes. Needed for predictions too."""
+
+    sessions: Mapping[str, str] = field(default_factory=dict)
+    """Name -> the column whose equal values make a session. Needed for the loss only."""
+
+    columns: tuple[str, ...] = field(init=False)
+    """All data columns that are read, each once."""
+
+    text_columns: tuple[str, ...] = field(init=False)
+    """The data columns whose values are hashed or looked up as they are written, each once.
+
+    A reader that guesses types must leave these as text: as a number, 02134 would be another value. Labels
+    and sample weights are numbers all the same.
     """
 
-    def __init__(
-        self,
-        features: Sequence[Feature],
-        label_fields: Sequence[str] = (),
-        sample_weight_fields: Sequence[str] = (),
-        file_paths: Sequence[str] = (),
-        binary_labels: Sequence[str] = (),
-        side: SideColumns | None = None,
-    ) -> None:
-        self.features = tuple(features)
-        self.label_fields = tuple(label_fields)
-        self.sample_weight_fields = tuple(sample_weight_fields)
-        self.file_paths = tuple(file_paths)
-        self.binary_labels = frozenset(binary_labels)
-        self.side = side or SideColumns()
+    fast_path: FastPath | None = field(init=False)
 
-    def of_files(self, file_paths: Sequence[str]) -> "Parser":
-        parser = copy(self)
-        parser.file_paths = tuple(file_paths)
-        return parser
-
-    @property
-    def feature_columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for feature in self.features for name in feature.inputs))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        of_tasks = [*self.label_fields, *self.sample_weight_fields, *self.side.columns()]
-        return tuple(dict.fromkeys([*self.feature_columns, *of_tasks]))
-
-    @property
-    def text_columns(self) -> tuple[str, ...]:
-        """The data columns whose values are hashed or looked up as they are written, each once.
-
-        A reader that guesses types must leave these as text: as a number, 02134 would be another value. Labels
-        and sample weights are numbers all the same.
-        """
-        numbers = {*self.label_fields, *self.sample_weight_fields}
+    def __post_init__(self) -> None:
+        inputs = [name for feature in self.features for name in feature.inputs]
+        numbers = [*self.label_fields, *self.sample_weight_fields]
+        self.columns = tuple(dict.fromkeys([*inputs, *numbers, *self.masks, *self.sessions.values()]))
         texts = [name for feature in self.features if feature.reads_text for name in feature.inputs]
-        return tuple(name for name in dict.fromkeys(texts) if name not in numbers)
+        self.text_columns = tuple(name for name in dict.fromkeys(texts) if name not in numbers)
+        self.fast_path = fast_path_of(self.features)
 
-    def parse_fast(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
-        """The same as `parse`, with features in `plain` where they are plain columns, and in `features` elsewhere."""
-        plain = None if self._fast_path is None else self._fast_path.pack(batch)
-        return self.parse(batch, with_labels, plain)
-
-    def parse(
-        self,
-        batch: pa.RecordBatch | pa.Table,
-        with_labels: bool = True,
-        plain: PlainColumns | None = None,
-    ) -> ParsedBatch:
-        """The columns of one batch; features are not parsed that are in `plain` already.
+    def parse(self, batch: pa.RecordBatch | pa.Table, with_labels: bool = True) -> ParsedBatch:
+        """The columns of one batch; where all features are plain columns, they are in `plain`.
 
         A bad value is a DataError with file, row, column and value.
         """
-        row_ids = _row_ids(batch)
-        labels: dict[str, NumberArray] = {}
-        weights: dict[str, Float32Array] = {}
+        has_ids = ROW_COLUMN in batch.schema.names
+        row_ids = batch[ROW_COLUMN].to_numpy() if has_ids else np.full(batch.num_rows, UNKNOWN_ROW, np.int64)
+        plain = None
+        if self.fast_path is not None and isinstance(batch, pa.RecordBatch):
+            plain = self.fast_path.pack(batch)
+        parsed = ParsedBatch({}, {}, {}, row_ids, batch.num_rows, plain)
         try:
-            parsed = self.features if plain is None else ()
-            features = {feature.name: _checked_column(feature, batch) for feature in parsed}
+            for feature in self.features if plain is None else ():
+                column = parsed.features[feature.name] = feature.parse(batch)
+                if isinstance(column, SparseColumn) and feature.table is not None and len(column.values):
+                    last_row = feature.table.num_rows - 1
+                    # Unsigned, negative ids are huge: one comparison finds them too.
+                    ids = column.values.view(np.uint64)
+                    if int(ids.max()) > last_row:
+                        index = int(np.argmax(ids > last_row))
+                        problem = f"is outside 0 to {last_row}, the ids of feature '{feature.name}'"
+                        row = row_of_value(column.lengths, index)
+                        raise BadValue(feature.inputs[0], row, int(column.values[index]), problem)
             if with_labels:
-                labels = {
-                    name: read_label(batch, name, name in self.binary_labels) for name in self.label_fields
-                }
-                weights = {name: read_sample_weight(batch, name) for name in self.sample_weight_fields}
-            side = dict(self.side.read(batch, with_labels))
+                for name in self.label_fields:
+                    parsed.labels[name] = read_label(batch, name, name in self.binary_labels)
+                for name in self.sample_weight_fields:
+                    parsed.sample_weights[name] = read_sample_weight(batch, name)
+                for name, session in self.sessions.items():
+                    parsed.side[name] = read_sessions(batch, session)
+            for name, num_class in self.masks.items():
+                parsed.side[name] = read_mask(batch, name, num_class)
         except BadValue as error:
-            raise self._located(error, row_ids) from error
-        return ParsedBatch(features, labels, weights, row_ids, batch.num_rows, plain, side=side)
-
-    @cached_property
-    def _fast_path(self) -> FastPath | None:
-        return fast_path_of(self.features)
+            # What is wrong with a whole column is wrong in every file: the first one stands for all.
+            error_row, file = error.row, next(iter(self.file_paths), None)
+            if error_row is not None and has_ids and self.file_paths:
+                file, error_row = file_and_row(row_ids[error_row], self.file_paths)
+            raise DataError.at(
+                error.problem, file=file, row=error_row, column=error.column, value=error.value
+            ) from error
+        return parsed
 
     def parse_usable(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
         """The same, without the rows that have a bad value: they are in `rejected`.
@@ -160,12 +160,15 @@ class Parser:
             try:
                 parsed = self.parse(usable, with_labels)
             except DataError as error:
-                cause, row_ids = error.__cause__, _row_ids(usable)
-                if not isinstance(cause, BadValue) or cause.row is None or row_ids[cause.row] == UNKNOWN_ROW:
+                cause = error.__cause__
+                if (
+                    not isinstance(cause, BadValue)
+                    or cause.row is None
+                    or ROW_COLUMN not in usable.schema.names
+                ):
                     raise
                 content = usable.slice(cause.row, 1).to_pylist()[0]
-                content.pop(ROW_COLUMN)
-                row_id = int(row_ids[cause.row])
+                row_id = content.pop(ROW_COLUMN)
                 rejected.append(RejectedRow(row_id, cause.problem, cause.column, cause.value, content))
                 kept[np.flatnonzero(kept)[cause.row]] = False
             else:
@@ -176,36 +179,87 @@ class Parser:
 
         A column of a type that cannot be used, be it a feature's or a label's, is an error already here.
         """
-        if self._fast_path is not None:
-            self._fast_path.warm()
+        if self.fast_path is not None:
+            self.fast_path.warm()
         self.parse(schema.empty_table())
 
-    def _located(self, error: BadValue, row_ids: Int64Array) -> DataError:
-        """The same error, with the file and the row in that file where they are known."""
-        # What is wrong with a whole column is wrong in every file: the first one stands for all.
-        row, file = error.row, next(iter(self.file_paths), None)
-        if row is not None and row_ids[row] != UNKNOWN_ROW and self.file_paths:
-            file, row = file_and_row(row_ids[row], self.file_paths)
-        return DataError.at(error.problem, file=file, row=row, column=error.column, value=error.value)
+
+def read_label(batch: pa.RecordBatch | pa.Table, column: str, binary: bool = False) -> NumberArray:
+    """Integers and booleans as int64, other numbers as float32. A null or NaN is an error.
+
+    `binary`: so is what lies outside 0 to 1.
+    """
+    values = _one_number_per_row(batch, column, "label")
+    if binary and (wrong := (values < 0) | (values > 1)).any():
+        raise _first(wrong, values, column, "is outside 0 to 1, the labels of a binary loss")
+    if values.dtype == np.int64:
+        return values
+    if (wrong := np.isnan(values)).any():
+        raise _first(wrong, values, column, "is no label; every row needs one")
+    return values.astype(np.float32, copy=False)
 
 
-def _row_ids(batch: pa.RecordBatch | pa.Table) -> Int64Array:
-    if ROW_COLUMN not in batch.schema.names:
-        return np.full(batch.num_rows, UNKNOWN_ROW, np.int64)
-    ids = batch.column(ROW_COLUMN)
-    return ids.to_numpy() if isinstance(ids, pa.ChunkedArray) else ids.to_numpy(zero_copy_only=True)
+def read_sample_weight(batch: pa.RecordBatch | pa.Table, column: str) -> Float32Array:
+    weights = _one_number_per_row(batch, column, "sample weight").astype(np.float32, copy=False)
+    if (wrong := ~(np.isfinite(weights) & (weights >= 0))).any():
+        raise _first(wrong, weights, column, "is no sample weight: finite and >= 0")
+    return weights
 
 
-def _checked_column(feature: Feature, batch: pa.RecordBatch | pa.Table) -> Column:
-    """What a feature makes of a batch; ids must be rows of the table."""
-    column = feature.parse(batch)
-    if isinstance(column, SparseColumn) and feature.table is not None and len(column.values):
-        last_row = feature.table.num_rows - 1
-        # Unsigned, negative ids are huge: one comparison finds them too.
-        ids = column.values.view(np.uint64)
-        if int(ids.max()) > last_row:
-            index = int(np.argmax(ids > last_row))
-            problem = f"is outside 0 to {last_row}, the ids of feature '{feature.name}'"
-            row = row_of_value(column.lengths, index)
-            raise BadValue(feature.inputs[0], row, int(column.values[index]), problem)
-    return column
+def _one_number_per_row(batch: pa.RecordBatch | pa.Table, column: str, role: str) -> NumberArray:
+    kind = batch.schema.field(column).type
+    if pa.types.is_nested(kind):
+        raise BadValue(column, None, None, f"is a {kind}; a {role} that is a list is not available yet")
+    cells = cells_of(batch.column(column), column)
+    if isinstance(cells.values, Text):
+        raise BadValue(column, None, None, f"is a {kind}; a {role} is a number")
+    missing = cells.lengths == 0
+    if missing.any():
+        raise BadValue(column, int(np.argmax(missing)), None, f"is null; every row needs a {role}")
+    return cells.values
+
+
+def _first(wrong: BoolArray, values: NumberArray, column: str, problem: str) -> BadValue:
+    row = int(np.argmax(wrong))
+    return BadValue(column, row, values[row].item(), problem)
+
+
+def read_mask(batch: pa.RecordBatch | pa.Table, column: str, num_class: int) -> NDArray[np.int8]:
+    """A list of num_class zeros and ones in every row, with a 1 at least, as (rows, num_class)."""
+    cells = cells_of(batch.column(column), column)
+    if isinstance(cells.values, Text):
+        raise BadValue(column, None, None, "is text; a mask is a list of zeros and ones")
+    wrong_rows = np.flatnonzero(cells.lengths != num_class)
+    if len(wrong_rows):
+        row = int(wrong_rows[0])
+        raise BadValue(
+            column,
+            row,
+            None,
+            f"has {cells.lengths[row]} values; a mask has one for each of {num_class} classes",
+        )
+    wrong_values = np.flatnonzero((cells.values != 0) & (cells.values != 1))
+    if len(wrong_values):
+        index = int(wrong_values[0])
+        row = row_of_value(cells.lengths, index)
+        raise BadValue(column, row, cells.values[index].item(), "is no mask: zeros and ones")
+    mask = cells.values.astype(np.int8).reshape(-1, num_class)
+    empty_rows = np.flatnonzero(~mask.any(axis=1))
+    if len(empty_rows):
+        raise BadValue(column, int(empty_rows[0]), None, "masks every class; leave one at least")
+    return mask
+
+
+def read_sessions(batch: pa.RecordBatch | pa.Table, column: str) -> Int64Array:
+    """A number for each row, the same for equal values; a row without a value is a session of its own."""
+    values: Any = batch.column(column)
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if pa.types.is_nested(values.type):
+        raise BadValue(column, None, None, f"is a {values.type}; a session is one value")
+    if not pa.types.is_dictionary(values.type):
+        values = pc.dictionary_encode(values)
+    codes: NDArray[Any] = values.indices.to_numpy(zero_copy_only=False)
+    if not values.null_count:
+        return codes.astype(np.int64)
+    own_sessions = np.arange(len(values), dtype=np.int64) + len(values.dictionary)
+    return np.where(np.isnan(codes), own_sessions, np.nan_to_num(codes)).astype(np.int64)

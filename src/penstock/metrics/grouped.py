@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.features.hashes import value_hashes
 from penstock.metrics.inputs import as_array
 from penstock.metrics.metric import MemoryNeeds, Values
 from penstock.metrics.spool import (
@@ -25,6 +24,7 @@ from penstock.metrics.spool import (
     working_bytes,
 )
 from penstock.metrics.sums import SumsMetric
+from penstock.prep.hashes import value_hashes
 from penstock.runtime.world import Collectives
 
 NULL_KEY = np.uint64(0x6E6F2067726F7570)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config.errors import BudgetExceeded, DataError
-from penstock.features.hashes import mixed
 from penstock.metrics.grouped import GroupedMetric, Totals
 from penstock.metrics.grouped_auc import segment_starts
 from penstock.metrics.inputs import number_rows
 from penstock.metrics.metric import MemoryNeeds, Values, gathered
 from penstock.metrics.spool import LIMIT_BYTES, Rows
 from penstock.metrics.sums import SumsMetric
+from penstock.prep.hashes import mixed
 from penstock.runtime.world import Collectives
 
 Indices = NDArray[Any]

@@ -32,12 +32,11 @@ def build_model(
     """The model of a run file. With table_device="meta" its tables are not allocated before it is sharded."""
     from penstock.models.model import ModelInputs
 
-    chosen = model.chosen("model")
-    if chosen is None:
-        raise ConfigError.at("model_config", f"choose a model; available: {', '.join(_BUILDERS)}")
-    name, section = chosen
-    if name not in _BUILDERS:
-        raise ConfigError.at(f"model_config.{name}", f"not available yet; available: {', '.join(_BUILDERS)}")
+    name, section = model.chosen("model") or ("", None)
+    if not name or not MODELS[name].path:
+        path = f"model_config.{name}" if name else "model_config"
+        problem = "not available yet" if name else "choose a model"
+        raise ConfigError.at(path, f"{problem}; available: {', '.join(_BUILDERS)}")
     inputs = ModelInputs(features, tuple(label_fields), tuple(sample_weight_fields), table_device)
     built: Model = _BUILDERS.get(name)(model, section, inputs)
     return built

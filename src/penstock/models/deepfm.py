@@ -9,10 +9,9 @@ import torch
 from torch import nn
 
 from penstock.models.embeddings import EmbeddingGroup
-from penstock.models.layers.fm import FactorizationMachine
+from penstock.models.layers.factorization import FactorizationMachine, Wide
 from penstock.models.layers.mlp import MLP
-from penstock.models.layers.wide import Wide
-from penstock.models.model import Model, ModelInputs, Tensors, single_task
+from penstock.models.model import Model, ModelInputs, Tensors
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.rank import DeepFM as DeepFMSection
 from penstock.models.table_plan import WideTables, plan_tables
@@ -28,7 +27,7 @@ class DeepFM(Model):
     """
 
     def __init__(self, model: ModelConfig, section: DeepFMSection, inputs: ModelInputs) -> None:
-        super().__init__([single_task(model, inputs)])
+        super().__init__(model, inputs)
         path, num_class = "model_config.deepfm", model.num_class
         wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
         plan = plan_tables(model.feature_groups, inputs.features, wide_tables)
@@ -44,7 +43,7 @@ class DeepFM(Model):
         self.fm_output = (
             nn.Linear(fm_dim, num_class, bias=False) if num_class > 1 and not section.final else None
         )
-        self.deep = MLP(self.embedding_group.width("deep"), section.deep, f"{path}.deep")
+        self.deep = MLP(self.embedding_group.widths["deep"], section.deep, f"{path}.deep")
         joined_dim = int(self.wide is not None) + fm_dim + self.deep.output_dim
         self.final = MLP(joined_dim, section.final, f"{path}.final") if section.final else None
         last = self.deep if self.final is None else self.final

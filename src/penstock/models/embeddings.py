@@ -1,6 +1,6 @@
 """Feature groups of a batch as tensors: ids through embedding tables, numbers as they are."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import torch
 from torch import nn
@@ -8,7 +8,7 @@ from torchrec.modules.embedding_configs import EmbeddingBagConfig, PoolingType
 from torchrec.modules.embedding_modules import EmbeddingBagCollection
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
-from penstock.models.table_plan import Slot, Table, TablePlan
+from penstock.models.table_plan import Table, TablePlan
 from penstock.tensors.batch import BASE, Batch
 
 _DENSE = "dense"
@@ -26,9 +26,23 @@ class EmbeddingGroup(nn.Module):
         self.plan = plan
         self.tables = _collection(plan.tables.values(), False, device)
         self.weighted_tables = _collection(plan.tables.values(), True, device)
-        self._sources = {
-            name: [_source(slot, plan.tables) for slot in slots] for name, slots in plan.groups.items()
-        }
+        self.widths = {name: sum(slot.width for slot in slots) for name, slots in plan.groups.items()}
+        # Where the columns of each slot are found: which output, and under which key.
+        self._sources: dict[str, list[tuple[str, str]]] = {name: [] for name in plan.groups}
+        for name, slots in plan.groups.items():
+            for slot in slots:
+                source = _DENSE, slot.feature
+                if slot.table is not None:
+                    weighted = plan.tables[slot.table].weighted
+                    read = [
+                        t
+                        for t in plan.tables.values()
+                        if t.weighted == weighted and slot.feature in t.features
+                    ]
+                    # torchrec calls a feature that reads several tables of one collection `feature@table`.
+                    key = slot.feature if len(read) == 1 else f"{slot.feature}@{slot.table}"
+                    source = "weighted_tables" if weighted else "tables", key
+                self._sources[name].append(source)
         self._has_dense = any(slot.table is None for slots in plan.groups.values() for slot in slots)
 
     def forward(self, batch: Batch) -> dict[str, torch.Tensor]:
@@ -49,9 +63,6 @@ class EmbeddingGroup(nn.Module):
             name: torch.cat([columns[collection][key] for collection, key in sources], dim=1)
             for name, sources in self._sources.items()
         }
-
-    def width(self, group: str) -> int:
-        return sum(slot.width for slot in self.plan.groups[group])
 
 
 @torch.fx.wrap
@@ -95,16 +106,3 @@ def _collection(
     for name, bag in collection.embedding_bags.items():
         bag.weight.requires_grad_(by_name[name].trainable)
     return collection
-
-
-def _source(slot: Slot, tables: Mapping[str, Table]) -> tuple[str, str]:
-    """Where a slot's columns are found: which output, and under which key.
-
-    torchrec calls a feature that reads several tables of one collection `feature@table` in its output.
-    """
-    if slot.table is None:
-        return _DENSE, slot.feature
-    weighted = tables[slot.table].weighted
-    readers = [t for t in tables.values() if t.weighted == weighted and slot.feature in t.features]
-    key = slot.feature if len(readers) == 1 else f"{slot.feature}@{slot.table}"
-    return "weighted_tables" if weighted else "tables", key

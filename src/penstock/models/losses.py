@@ -1,9 +1,10 @@
-"""Losses by the name of their section: what each row costs, and how rows become one number.
+"""Losses by the name of their section: what each row costs.
 
 B rows, K classes. A loss reads one prediction of its task: `logits`, (B,) of one class or (B, K), or `y`, (B,)."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -24,88 +25,52 @@ RowLoss = Callable[..., torch.Tensor]
 """From predictions and labels of B rows (and the rows' sessions, where it asks for them) to B losses."""
 
 
-@dataclass(frozen=True, slots=True)
-class LossKind:
-    """A loss of the run file, and the predictions of a model that minimises it."""
-
-    build: Callable[[Any], RowLoss]
-    reads: str = "logits"
-    """The prediction it is worked out from."""
-
-    min_classes: int = 1
-    max_classes: int | None = 1
-    """None: any number."""
-
-    has_sessions: bool = False
-    """Whether it compares rows of one session; its section then has a session_name."""
-
-    def predictions(self, num_class: int) -> tuple[str, ...]:
-        if self.reads == "y":
-            return ("y",)
-        return ("logits", "probs", "probs1") if num_class == 2 else ("logits", "probs")
-
-    def class_problem(self, num_class: int) -> str | None:
-        if num_class >= self.min_classes and (self.max_classes is None or num_class <= self.max_classes):
-            return None
-        more = "" if self.max_classes == self.min_classes else " or more"
-        return f"needs num_class {self.min_classes}{more}; it is {num_class}"
-
-
-def binary_cross_entropy(section: BinaryCrossEntropy) -> RowLoss:
+def binary_cross_entropy(
+    section: BinaryCrossEntropy, logits_B: torch.Tensor, labels_B: torch.Tensor
+) -> torch.Tensor:
     """Cross entropy of a label y of 0 or 1, smoothed to y * (1 - s) + s / 2."""
-    smoothing = section.label_smoothing
-
-    def loss(logits_B: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
-        labels = binary_labels(labels_B, "binary_cross_entropy").to(logits_B.dtype)
-        smoothed = labels * (1.0 - smoothing) + smoothing / 2.0
-        return functional.binary_cross_entropy_with_logits(logits_B, smoothed, reduction="none")
-
-    return loss
+    labels = binary_labels(labels_B, "binary_cross_entropy").to(logits_B.dtype)
+    smoothed = labels * (1.0 - section.label_smoothing) + section.label_smoothing / 2.0
+    return functional.binary_cross_entropy_with_logits(logits_B, smoothed, reduction="none")
 
 
-def binary_focal_loss(section: BinaryFocalLoss) -> RowLoss:
+def binary_focal_loss(
+    section: BinaryFocalLoss, logits_B: torch.Tensor, labels_B: torch.Tensor
+) -> torch.Tensor:
     """a_t * (1 - p_t)^gamma * cross entropy: p_t is the probability of the label, a_t alpha or 1 - alpha.
 
     Lin et al., "Focal Loss for Dense Object Detection", 2017.
     """
-    gamma, alpha = section.gamma, section.alpha
-
-    def loss(logits_B: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
-        labels = binary_labels(labels_B, "binary_focal_loss").to(logits_B.dtype)
-        entropy = functional.binary_cross_entropy_with_logits(logits_B, labels, reduction="none")
-        probs = torch.sigmoid(logits_B)
-        wrong = probs * (1.0 - labels) + (1.0 - probs) * labels
-        class_weights = alpha * labels + (1.0 - alpha) * (1.0 - labels)
-        return class_weights * wrong.pow(gamma) * entropy
-
-    return loss
+    labels = binary_labels(labels_B, "binary_focal_loss").to(logits_B.dtype)
+    entropy = functional.binary_cross_entropy_with_logits(logits_B, labels, reduction="none")
+    probs = torch.sigmoid(logits_B)
+    wrong = probs * (1.0 - labels) + (1.0 - probs) * labels
+    class_weights = section.alpha * labels + (1.0 - section.alpha) * (1.0 - labels)
+    return class_weights * wrong.pow(section.gamma) * entropy
 
 
-def softmax_cross_entropy(section: SoftmaxCrossEntropy) -> RowLoss:
+def softmax_cross_entropy(
+    section: SoftmaxCrossEntropy, logits_BK: torch.Tensor, labels_B: torch.Tensor
+) -> torch.Tensor:
     """Cross entropy of a class: 1 - s on the label's class, and s spread evenly over all that can be chosen."""
+    log_probs_BK = functional.log_softmax(logits_BK, dim=1)
+    labels = class_labels(labels_B, logits_BK, "softmax_cross_entropy")
+    of_label_B = -log_probs_BK.gather(1, labels.unsqueeze(1)).squeeze(1)
     smoothing = section.label_smoothing
-
-    def loss(logits_BK: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
-        log_probs_BK = functional.log_softmax(logits_BK, dim=1)
-        labels = class_labels(labels_B, logits_BK, "softmax_cross_entropy")
-        of_label_B = -log_probs_BK.gather(1, labels.unsqueeze(1)).squeeze(1)
-        if not smoothing:
-            return of_label_B
-        masked_BK = torch.isneginf(logits_BK)
-        spread_B = -log_probs_BK.masked_fill(masked_BK, 0.0).sum(dim=1) / (~masked_BK).sum(dim=1)
-        return (1.0 - smoothing) * of_label_B + smoothing * spread_B
-
-    return loss
+    if not smoothing:
+        return of_label_B
+    masked_BK = torch.isneginf(logits_BK)
+    spread_B = -log_probs_BK.masked_fill(masked_BK, 0.0).sum(dim=1) / (~masked_BK).sum(dim=1)
+    return (1.0 - smoothing) * of_label_B + smoothing * spread_B
 
 
-def l2_loss(_: L2Loss) -> RowLoss:
-    def loss(y_B: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
-        return (y_B - labels_B.to(y_B.dtype)).square()
-
-    return loss
+def l2_loss(_: L2Loss, y_B: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
+    return (y_B - labels_B.to(y_B.dtype)).square()
 
 
-def jrc_loss(section: JRCLoss) -> RowLoss:
+def jrc_loss(
+    section: JRCLoss, logits_B2: torch.Tensor, labels_B: torch.Tensor, sessions_B: torch.Tensor
+) -> torch.Tensor:
     """alpha * calibration + (1 - alpha) * ranking, both of the two logits of a click.
 
     Calibration is the cross entropy over a row's two logits. Ranking is the cross entropy over the rows of a
@@ -113,19 +78,15 @@ def jrc_loss(section: JRCLoss) -> RowLoss:
     Sheng et al., "Joint Optimization of Ranking and Calibration with Contextualized Hybrid Model", 2023.
     """
     alpha = section.alpha
-
-    def loss(logits_B2: torch.Tensor, labels_B: torch.Tensor, sessions_B: torch.Tensor) -> torch.Tensor:
-        labels = class_labels(labels_B, logits_B2, "jrc_loss").unsqueeze(1)
-        of_label_B = logits_B2.gather(1, labels).squeeze(1)
-        of_classes_B = torch.logsumexp(logits_B2, dim=1)
-        of_session_B = log_sum_by_session(logits_B2, sessions_B).gather(1, labels).squeeze(1)
-        return alpha * (of_classes_B - of_label_B) + (1.0 - alpha) * (of_session_B - of_label_B)
-
-    return loss
+    labels = class_labels(labels_B, logits_B2, "jrc_loss").unsqueeze(1)
+    of_label_B = logits_B2.gather(1, labels).squeeze(1)
+    of_classes_B = torch.logsumexp(logits_B2, dim=1)
+    of_session_B = log_sum_by_session(logits_B2, sessions_B).gather(1, labels).squeeze(1)
+    return alpha * (of_classes_B - of_label_B) + (1.0 - alpha) * (of_session_B - of_label_B)
 
 
 def custom_loss(section: CustomLoss) -> RowLoss:
-    """A loss of one's own; what it gives is looked at, so that no row is left out or counted twice."""
+    """A loss of the user's own code; what it gives is looked at, so that no row is left out or counted twice."""
     row_loss = make_part("loss", section)
     require_call("loss", section, row_loss, "(predictions, labels)")
 
@@ -141,20 +102,29 @@ def custom_loss(section: CustomLoss) -> RowLoss:
     return loss
 
 
+@dataclass(frozen=True, slots=True)
+class LossKind:
+    """A loss of the run file: what it is worked out from, and for which tasks it is there."""
+
+    row_loss: Callable[..., Any]
+    """A RowLoss that has its section as first argument; that of custom_loss takes only the section, and gives one."""
+
+    reads: str = "logits"
+    """The prediction it is worked out from."""
+
+    min_classes: int = 1
+    max_classes: float = 1
+
+
 LOSSES: dict[str, LossKind] = {
     "binary_cross_entropy": LossKind(binary_cross_entropy),
-    "softmax_cross_entropy": LossKind(softmax_cross_entropy, min_classes=2, max_classes=None),
+    "softmax_cross_entropy": LossKind(softmax_cross_entropy, min_classes=2, max_classes=math.inf),
     "l2_loss": LossKind(l2_loss, reads="y"),
-    "jrc_loss": LossKind(jrc_loss, min_classes=2, max_classes=2, has_sessions=True),
+    "jrc_loss": LossKind(jrc_loss, min_classes=2, max_classes=2),
     "binary_focal_loss": LossKind(binary_focal_loss),
-    "custom_loss": LossKind(custom_loss, max_classes=None),
+    "custom_loss": LossKind(custom_loss, max_classes=math.inf),
 }
 """The losses of the run file, by the name of their section."""
-
-
-def kind_of(name: str, section: Any) -> LossKind:
-    """The kind of a loss; one of the user's own says itself what it reads."""
-    return replace(LOSSES[name], reads=section.reads) if name == "custom_loss" else LOSSES[name]
 
 
 @torch.fx.wrap
@@ -210,31 +180,17 @@ def class_labels(labels_B: torch.Tensor, logits_BK: torch.Tensor, loss: str) -> 
     return classes_B
 
 
-def weighted_mean(losses: torch.Tensor, weights: torch.Tensor | None) -> torch.Tensor:
-    """Mean over the rows of loss * weight / (mean weight); 0 when every weight is 0.
-
-    A row of weight 0 changes neither the value nor the gradient: the number of rows cancels out, and its loss, which
-    may be infinite, is not looked at.
-    """
-    if weights is None:
-        return losses.mean()
-    weights = weights.to(losses.dtype)
-    total = weights.sum()
-    counted = torch.where(weights == 0, torch.zeros_like(losses), losses)
-    return (counted * weights).sum() / torch.where(total == 0, torch.ones_like(total), total)
-
-
 def log_sum_by_session(logits_BK: torch.Tensor, sessions_B: torch.Tensor) -> torch.Tensor:
     """log(sum of exp) over the rows of each row's session, column by column: (B, K) -> (B, K).
 
     In O(B * K), not the square of B: the largest logit of each session is taken out before the exponentials.
     """
-    _, places_B = torch.unique(sessions_B, return_inverse=True)
-    places_BK = places_B.unsqueeze(1).expand_as(logits_BK)
+    _, indices_B = torch.unique(sessions_B, return_inverse=True)
+    indices_BK = indices_B.unsqueeze(1).expand_as(logits_BK)
     highest_BK = (
         torch.full_like(logits_BK, -torch.inf)
-        .scatter_reduce(0, places_BK, logits_BK.detach(), "amax")
-        .gather(0, places_BK)
+        .scatter_reduce(0, indices_BK, logits_BK.detach(), "amax")
+        .gather(0, indices_BK)
     )
-    sums_BK = torch.zeros_like(logits_BK).scatter_add(0, places_BK, (logits_BK - highest_BK).exp())
-    return sums_BK.gather(0, places_BK).log() + highest_BK
+    sums_BK = torch.zeros_like(logits_BK).scatter_add(0, indices_BK, (logits_BK - highest_BK).exp())
+    return sums_BK.gather(0, indices_BK).log() + highest_BK

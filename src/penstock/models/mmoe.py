@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from penstock.models.layers.mixture_of_experts import Experts, Gate
+from penstock.models.layers.mlp import Experts, Gate
 from penstock.models.model import ModelInputs
 from penstock.models.multi_task import MultiTaskModel
 from penstock.models.sections import ModelConfig
@@ -21,7 +21,7 @@ class MMoE(MultiTaskModel):
     def __init__(self, model: ModelConfig, section: MMoESection, inputs: ModelInputs) -> None:
         path = "model_config.mmoe"
         super().__init__(model, section.task_towers, inputs, path)
-        width = self.embedding_group.width(self.group)
+        width = self.embedding_group.widths[self.group]
         self.experts = Experts(width, section.num_expert, section.expert_mlp, f"{path}.expert_mlp")
         self.gates = nn.ModuleList(
             Gate(width, section.num_expert, section.gate_mlp, f"{path}.gate_mlp") for _ in section.task_towers

@@ -47,15 +47,28 @@ class Model(nn.Module):
     gradient_scale: float = 1.0
     """What a model multiplies losses by whose gradients it takes itself: in FP16 small ones would be 0."""
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
+    def __init__(self, model: ModelConfig, inputs: ModelInputs, tasks: Sequence[Task] = ()) -> None:
+        """Without tasks there is one: the first label with the losses of the model and the first sample weight."""
         super().__init__()
+        if not tasks:
+            if not inputs.label_fields:
+                raise ConfigError.at("data_config.label_fields", "is empty; a model needs a label to learn")
+            if model.use_pareto_loss_weight:
+                problem = "weighs tasks; this model has only one"
+                raise ConfigError.at("model_config.use_pareto_loss_weight", problem)
+            task = Task(
+                model.losses,
+                inputs.label_fields[0],
+                next(iter(inputs.sample_weight_fields), None),
+                num_class=model.num_class,
+                metrics=model.metrics,
+                train_metrics=model.train_metrics,
+            )
+            tasks = [task]
         self.tasks = tuple(tasks)
+        self.prediction_names = tuple(name for task in tasks for name in task.prediction_names)
         self._metrics: ModelMetrics | None = None
         self._train_metrics: ModelMetrics | None = None
-
-    @property
-    def prediction_names(self) -> tuple[str, ...]:
-        return tuple(name for task in self.tasks for name in task.prediction_names)
 
     def predict(self, batch: Batch) -> Tensors:
         """Named predictions, one value for each row, or one for each class."""
@@ -75,7 +88,10 @@ class Model(nn.Module):
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
         """What the rows of a batch weigh together in each loss; means of batches are joined by these."""
-        return {name: weight for task in self.tasks for name, weight in task.loss_weights(batch).items()}
+        weights: dict[str, float] = {}
+        for task in self.tasks:
+            weights |= dict.fromkeys(task.loss_names, task.weight_of(batch))
+        return weights
 
     def attach_metrics(self, metrics: ModelMetrics, train_metrics: ModelMetrics) -> None:
         """Give the model its metrics; `penstock.build_model` does so."""
@@ -120,19 +136,3 @@ def _attached(metrics: ModelMetrics | None) -> ModelMetrics:
             "or call model.attach_metrics(metrics, train_metrics)"
         )
     return metrics
-
-
-def single_task(model: ModelConfig, inputs: ModelInputs) -> Task:
-    """The task of a model with one output: the first label and the first sample weight."""
-    if not inputs.label_fields:
-        raise ConfigError.at("data_config.label_fields", "is empty; a model needs a label to learn")
-    if model.use_pareto_loss_weight:
-        raise ConfigError.at("model_config.use_pareto_loss_weight", "weighs tasks; this model has only one")
-    return Task(
-        model.losses,
-        inputs.label_fields[0],
-        next(iter(inputs.sample_weight_fields), None),
-        num_class=model.num_class,
-        metrics=model.metrics,
-        train_metrics=model.train_metrics,
-    )

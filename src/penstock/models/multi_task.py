@@ -9,33 +9,40 @@ from penstock.config.errors import ConfigError
 from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.layers.mlp import MLP
 from penstock.models.model import Model, ModelInputs, Tensors
-from penstock.models.pareto import ParetoTotal
+from penstock.models.pareto import pareto_total
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.multi_task import SimpleMultiTask as SimpleMultiTaskSection
 from penstock.models.sections.towers import TaskTower
 from penstock.models.table_plan import plan_tables
 from penstock.models.task import Task
+from penstock.runtime.world import Collectives
 from penstock.tensors.batch import Batch
+
+# Its gradients need tensors: a traced model calls it as it is.
+torch.fx.wrap("pareto_total")
 
 
 class MultiTaskModel(Model):
     """Tasks that stand on one feature group; a subclass says what each tower sees of it in `tower_inputs`."""
 
+    collectives: Collectives | None = None
+    """How ranks find common weights of the tasks, where there are several."""
+
     def __init__(
         self, model: ModelConfig, towers: Sequence[TaskTower], inputs: ModelInputs, path: str
     ) -> None:
         check_towers(model, towers, path)
-        super().__init__([Task.of_tower(tower, f"{path}.task_towers[{i}]") for i, tower in enumerate(towers)])
+        tasks = [Task.of_tower(tower, f"{path}.task_towers[{i}]") for i, tower in enumerate(towers)]
+        super().__init__(model, inputs, tasks)
         self.group = model.feature_groups[0].group_name
         plan = plan_tables(model.feature_groups, inputs.features)
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
-        self.pareto: ParetoTotal | None = None
+        self.pareto_minimums: list[float] | None = None
         if model.use_pareto_loss_weight:
-            minimums = [tower.pareto_min_loss_weight for tower in towers]
-            if sum(minimums) >= 1:
-                message = f"pareto_min_loss_weight adds up to {sum(minimums):g}; it must stay below 1"
+            self.pareto_minimums = [tower.pareto_min_loss_weight for tower in towers]
+            if (total := sum(self.pareto_minimums)) >= 1:
+                message = f"pareto_min_loss_weight adds up to {total:g}; it must stay below 1"
                 raise ConfigError.at(f"{path}.task_towers", message)
-            self.pareto = ParetoTotal(minimums)
 
     def tower_inputs(self, joined: torch.Tensor) -> list[torch.Tensor]:
         """What each tower sees of the joined feature group (B, width)."""
@@ -59,14 +66,14 @@ class MultiTaskModel(Model):
 
     def learn(self, batch: Batch) -> tuple[torch.Tensor, Tensors, Tensors]:
         """As for every model; with use_pareto_loss_weight the total is weighed so that no task gets worse."""
-        if self.pareto is None:
+        if self.pareto_minimums is None:
             return super().learn(batch)
         joined = self.embedding_group(batch)[self.group]
         predictions = self._predict_from(joined, batch)
         losses = self.loss(predictions, batch)
         of_tasks = [torch.stack([losses[name] for name in task.loss_names]).sum() for task in self.tasks]
         shared = [joined, *self.shared_parameters()]
-        total: torch.Tensor = self.pareto(of_tasks, shared, self.gradient_scale)
+        total = pareto_total(of_tasks, shared, self.pareto_minimums, self.gradient_scale, self.collectives)
         return total, losses, predictions
 
     def _predict_from(self, joined: torch.Tensor, batch: Batch) -> Tensors:
@@ -111,7 +118,7 @@ class SimpleMultiTask(MultiTaskModel):
 
     def __init__(self, model: ModelConfig, section: SimpleMultiTaskSection, inputs: ModelInputs) -> None:
         super().__init__(model, section.task_towers, inputs, "model_config.simple_multi_task")
-        self.build_towers(section.task_towers, self.embedding_group.width(self.group))
+        self.build_towers(section.task_towers, self.embedding_group.widths[self.group])
 
     def tower_inputs(self, joined: torch.Tensor) -> list[torch.Tensor]:
         return [joined] * len(self.tasks)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from penstock.runtime.world import Collectives
 
@@ -48,26 +47,6 @@ def pareto_total(
     weights = pareto_weights(gram, np.asarray(minimums, np.float64))
     stacked = torch.stack(losses)
     return (stacked * torch.as_tensor(weights, dtype=stacked.dtype, device=stacked.device)).sum()
-
-
-# Its gradients need tensors: a traced model calls it as it is.
-torch.fx.wrap("pareto_total")
-
-
-class ParetoTotal(nn.Module):
-    """The same with the settings of a model; a module, so that a pipeline that traces a model calls it as it is."""
-
-    collectives: Collectives | None = None
-    """How ranks exchange, where there are several."""
-
-    def __init__(self, minimums: Sequence[float]) -> None:
-        super().__init__()
-        self.minimums = list(minimums)
-
-    def forward(
-        self, losses: list[torch.Tensor], shared: list[torch.Tensor], scale: float = 1.0
-    ) -> torch.Tensor:
-        return pareto_total(losses, shared, self.minimums, scale, self.collectives)
 
 
 def gram_matrix(losses: Sequence[torch.Tensor], shared: Sequence[torch.Tensor]) -> FloatArray:

@@ -19,7 +19,7 @@ import torch
 
 from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
-from penstock.features.feature import Feature, TableSpec
+from penstock.features.feature import Feature
 from penstock.models.sections.groups import FeatureGroupConfig
 
 Initializer = Callable[[torch.Tensor], torch.Tensor]
@@ -126,32 +126,31 @@ def plan_tables(
         for name in group.feature_names:
             spec = by_name[name].table
             if spec is None:
-                slot = Slot(name, None, by_name[name].width)
+                slots[group.group_name] += (Slot(name, None, by_name[name].width),)
+                continue
+            if of_wide is None:
+                table_name, dim, init_fn = spec.name, spec.dim, spec.init_fn or DEFAULT_INIT
+                path = f"feature_configs: feature '{name}': init_fn"
             else:
-                table = _table(name, spec, of_wide)
-                slot = Slot(name, table.name, table.dim)
-                known = tables.setdefault(table.name, table)
-                if name not in known.features:
-                    # Read with weights if one of its features is weighted.
-                    tables[table.name] = replace(
-                        known, features=(*known.features, name), weighted=known.weighted or table.weighted
-                    )
-            slots[group.group_name] += (slot,)
+                # The rows of the deep table, but a width of its own.
+                table_name, dim = f"{spec.name}_wide", of_wide.dim
+                init_fn, path = of_wide.init_fn or DEFAULT_WIDE_INIT, f"{of_wide.path}.wide_init_fn"
+            table = Table(
+                table_name,
+                spec.num_rows,
+                dim,
+                str(spec.pooling),
+                spec.trainable,
+                parse_initializer(init_fn, path),
+                spec.weighted,
+                features=(name,),
+            )
+            slots[group.group_name] += (Slot(name, table_name, dim),)
+            known = tables.setdefault(table_name, table)
+            if name not in known.features:
+                # Read with weights if one of its features is weighted.
+                tables[table_name] = replace(
+                    known, features=(*known.features, name), weighted=known.weighted or spec.weighted
+                )
     ids_are_weighted = any(feature.table is not None and feature.table.weighted for feature in features)
     return TablePlan(tables, slots, ids_are_weighted)
-
-
-def _table(feature: str, spec: TableSpec, wide: WideTables | None) -> Table:
-    """The table that one feature asks for; a wide one has the rows of the deep one, but its own width."""
-    init_fn = (spec.init_fn or DEFAULT_INIT) if wide is None else (wide.init_fn or DEFAULT_WIDE_INIT)
-    path = f"feature_configs: feature '{feature}': init_fn" if wide is None else f"{wide.path}.wide_init_fn"
-    return Table(
-        name=spec.name if wide is None else f"{spec.name}_wide",
-        num_rows=spec.num_rows,
-        dim=spec.dim if wide is None else wide.dim,
-        pooling=str(spec.pooling),
-        trainable=spec.trainable,
-        initializer=parse_initializer(init_fn, path),
-        weighted=spec.weighted,
-        features=(feature,),
-    )

@@ -1,7 +1,8 @@
 """One label that a model learns: from a model's output to named predictions and losses. B rows, K classes."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -9,8 +10,8 @@ import torch
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.registry import result_name
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
-from penstock.models.losses import LOSSES, RowLoss, kind_of, weighted_mean
-from penstock.models.sections.towers import LossConfig, TaskTower
+from penstock.models.losses import LOSSES, RowLoss
+from penstock.models.sections.towers import CustomLoss, JRCLoss, LossConfig, TaskTower
 from penstock.runtime.world import Collectives
 from penstock.tensors.batch import Batch
 
@@ -23,18 +24,12 @@ class TaskSpace:
     in_weight: float = 1.0
     out_weight: float = 1.0
 
-    def weights(self, batch: Batch) -> torch.Tensor:
-        inside_B = (batch.labels[self.label] > 0).to(torch.float32)
-        return inside_B * self.in_weight + (1.0 - inside_B) * self.out_weight
-
 
 @dataclass(frozen=True, slots=True)
 class _TaskLoss:
     row_loss: RowLoss
     reads: str
     session: str | None
-    gives: tuple[str, ...]
-    """The predictions of a task with this loss, without the tower's name."""
 
 
 @dataclass
@@ -62,23 +57,46 @@ class Task:
     path: str = "model_config"
     """The section that describes the task, for messages."""
 
-    _losses: dict[str, _TaskLoss] = field(init=False, repr=False)
-
     def __post_init__(self) -> None:
         if not self.loss_configs:
             message = f"is empty; name at least one: {', '.join(LOSSES)}"
             raise ConfigError.at(f"{self.path}.losses", message)
         self.suffix = f"_{self.tower}" if self.tower else ""
-        self._losses = dict(self._built(index, config) for index, config in enumerate(self.loss_configs))
-        if len(self._losses) < len(self.loss_configs):
-            raise ConfigError.at(
-                f"{self.path}.losses", "the same loss is there twice; results are named by loss"
-            )
-        given = [name for loss in self._losses.values() for name in loss.gives]
-        self._predictions = tuple(dict.fromkeys(given))
-        self.prediction_names = tuple(name + self.suffix for name in self._predictions)
+        self._losses: dict[str, _TaskLoss] = {}
+        given: dict[str, None] = {}
+        of_logits = ("logits", "probs", "probs1") if self.num_class == 2 else ("logits", "probs")
+        for index, config in enumerate(self.loss_configs):
+            name, section = config.chosen("loss") or config.chosen("sid_loss") or ("", None)
+            path = f"{self.path}.losses[{index}].{name}"
+            if name not in LOSSES:
+                message = f"semantic-id losses are not supported; there are {', '.join(LOSSES)}"
+                raise ConfigError.at(path, message)
+            kind = LOSSES[name]
+            if not kind.min_classes <= self.num_class <= kind.max_classes:
+                more = "" if kind.max_classes == kind.min_classes else " or more"
+                raise ConfigError.at(
+                    path, f"needs num_class {kind.min_classes}{more}; it is {self.num_class}"
+                )
+            reads = kind.reads
+            row_loss: RowLoss = partial(kind.row_loss, section)
+            if isinstance(section, CustomLoss):
+                reads = section.reads
+                try:
+                    row_loss = kind.row_loss(section)
+                except ConfigError as error:
+                    raise ConfigError.at(path, str(error)) from error
+            result = result_name(name, section) + self.suffix
+            if result in self._losses:
+                message = "the same loss is there twice; results are named by loss"
+                raise ConfigError.at(f"{self.path}.losses", message)
+            session = section.session_name if isinstance(section, JRCLoss) else None
+            self._losses[result] = _TaskLoss(row_loss, reads + self.suffix, session)
+            given |= dict.fromkeys(("y",) if reads == "y" else of_logits)
         if self.mask is not None and self.num_class == 1:
             raise ConfigError.at(f"{self.path}.mask_name", "masks classes; with num_class 1 there are none")
+        self.loss_names = tuple(self._losses)
+        self._predictions = tuple(given)
+        self.prediction_names = tuple(name + self.suffix for name in given)
 
     @classmethod
     def of_tower(cls, tower: TaskTower, path: str) -> "Task":
@@ -103,7 +121,9 @@ class Task:
 
     def predictions(self, output_BK: torch.Tensor, batch: Batch) -> dict[str, torch.Tensor]:
         """What the model says about each row. A task of one class has predictions of shape (B,), else (B, K)."""
-        output_BK = output_BK if self.mask is None else masked(output_BK, batch.additional_infos[self.mask])
+        if self.mask is not None:
+            # The probability of classes that cannot be chosen is then exactly 0.
+            output_BK = output_BK.masked_fill(batch.additional_infos[self.mask] == 0, -torch.inf)
         output = output_BK.squeeze(1) if self.num_class == 1 else output_BK
         predictions = {}
         if "y" in self._predictions:
@@ -124,59 +144,44 @@ class Task:
                 sessions = [] if loss.session is None else [batch.additional_infos[loss.session]]
                 # Where autocast computes in 16 bits, a loss of so few digits would be rounded away.
                 losses_B = loss.row_loss(predictions[loss.reads].float(), labels_B, *sessions)
-                losses[name + self.suffix] = in_step(weighted_mean(losses_B, weights_B), share) * self.weight
+                losses[name] = weighted_mean(losses_B, weights_B, share) * self.weight
         except DataError as error:
             position = f" ({batch.position})" if batch.position is not None else ""
             raise DataError.at(f"{error}{position}", column=self.label) from error
         return losses
-
-    def loss_weights(self, batch: Batch) -> dict[str, float]:
-        """By the name of each loss, the sum of its rows' weights."""
-        return dict.fromkeys(self.loss_names, self.weight_of(batch))
 
     def weight_of(self, batch: Batch) -> float:
         """The sum of the weights of a batch's rows; a row without any weighs 1."""
         weights = self._row_weights(batch)
         return float(batch.num_rows if weights is None else weights.sum(dtype=torch.float64))
 
-    @property
-    def loss_names(self) -> tuple[str, ...]:
-        return tuple(name + self.suffix for name in self._losses)
-
     def _row_weights(self, batch: Batch) -> torch.Tensor | None:
         weights_B = None if self.sample_weight is None else batch.sample_weights[self.sample_weight]
         if self.space is None:
             return weights_B
-        of_space_B = self.space.weights(batch)
+        inside_B = (batch.labels[self.space.label] > 0).to(torch.float32)
+        of_space_B = inside_B * self.space.in_weight + (1.0 - inside_B) * self.space.out_weight
         return of_space_B if weights_B is None else weights_B * of_space_B
-
-    def _built(self, index: int, config: LossConfig) -> tuple[str, _TaskLoss]:
-        name, section = config.chosen("loss") or config.chosen("sid_loss") or ("", None)
-        path = f"{self.path}.losses[{index}].{name}"
-        if name not in LOSSES:
-            message = f"semantic-id losses are not supported; there are {', '.join(LOSSES)}"
-            raise ConfigError.at(path, message)
-        kind = kind_of(name, section)
-        if (problem := kind.class_problem(self.num_class)) is not None:
-            raise ConfigError.at(path, problem)
-        session = getattr(section, "session_name", None) if kind.has_sessions else None
-        try:
-            row_loss = kind.build(section)
-        except ConfigError as error:
-            raise ConfigError.at(path, str(error)) from error
-        gives = kind.predictions(self.num_class)
-        return result_name(name, section), _TaskLoss(row_loss, kind.reads + self.suffix, session, gives)
 
 
 @torch.fx.wrap
-def in_step(loss: torch.Tensor, share: torch.Tensor | None) -> torch.Tensor:
-    """A loss as it counts in a step of several ranks (`with_step_shares`); that of a rank without rows is 0."""
-    return loss if share is None else torch.where(share == 0, torch.zeros_like(loss), loss * share)
+def weighted_mean(
+    losses: torch.Tensor, weights: torch.Tensor | None, share: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Mean over the rows of loss * weight / (mean weight); 0 when every weight is 0.
 
-
-def masked(output_BK: torch.Tensor, mask_BK: torch.Tensor) -> torch.Tensor:
-    """The output with -inf for classes that cannot be chosen, so that their probability is exactly 0."""
-    return output_BK.masked_fill(mask_BK == 0, -torch.inf)
+    A row of weight 0 changes neither the value nor the gradient: the number of rows cancels out, and its loss, which
+    may be infinite, is not looked at. With a share (`with_step_shares`) the mean counts by it in a step of several
+    ranks; that of a rank without rows is 0.
+    """
+    if weights is None:
+        mean = losses.mean()
+    else:
+        weights = weights.to(losses.dtype)
+        total = weights.sum()
+        counted = torch.where(weights == 0, torch.zeros_like(losses), losses)
+        mean = (counted * weights).sum() / torch.where(total == 0, torch.ones_like(total), total)
+    return mean if share is None else torch.where(share == 0, torch.zeros_like(mean), mean * share)
 
 
 def with_step_shares(batch: Batch, tasks: Sequence[Task], collectives: Collectives) -> Batch:

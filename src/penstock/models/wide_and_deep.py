@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from penstock.models.embeddings import EmbeddingGroup
+from penstock.models.layers.factorization import Wide
 from penstock.models.layers.mlp import MLP
-from penstock.models.layers.wide import Wide
-from penstock.models.model import Model, ModelInputs, Tensors, single_task
+from penstock.models.model import Model, ModelInputs, Tensors
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.rank import WideAndDeep as WideAndDeepSection
 from penstock.models.table_plan import WideTables, plan_tables
@@ -23,14 +23,14 @@ class WideAndDeep(Model):
     """
 
     def __init__(self, model: ModelConfig, section: WideAndDeepSection, inputs: ModelInputs) -> None:
-        super().__init__([single_task(model, inputs)])
+        super().__init__(model, inputs)
         num_class = model.num_class
         path = "model_config.wide_and_deep"
         wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
         plan = plan_tables(model.feature_groups, inputs.features, wide_tables)
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
         self.wide = Wide(plan.groups["wide"], 1 if section.final else num_class, path)
-        self.deep = MLP(self.embedding_group.width("deep"), section.deep, f"{path}.deep")
+        self.deep = MLP(self.embedding_group.widths["deep"], section.deep, f"{path}.deep")
         self.final = MLP(1 + self.deep.output_dim, section.final, f"{path}.final") if section.final else None
         last = self.deep if self.final is None else self.final
         self.output = nn.Linear(last.output_dim, num_class)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.config.sizes import MIB, format_size
-from penstock.features.build import feature_names
+from penstock.features.sections import named_features
 from penstock.observe.inspect_data import column_table, short_type
 from penstock.prep.profile import choose_few_pieces, profile_pieces
 from penstock.readers.columns import is_list
@@ -109,10 +109,9 @@ def _uses(run: "RunConfig", source: "DataSource", grouping: Sequence[str]) -> It
     parser = source.parser
     yield from ((column, "label") for column in parser.label_fields)
     yield from ((column, "sample weight") for column in parser.sample_weight_fields)
-    yield from ((column, "mask of classes") for column in parser.side.masks)
-    yield from ((column, f"session {name}") for name, column in parser.side.sessions.items())
-    chosen = [(config, config.chosen("feature")) for config in run.feature_configs]
-    kinds = {name: kind[0] for config, kind in chosen if kind for name in feature_names(config)}
+    yield from ((column, "mask of classes") for column in parser.masks)
+    yield from ((column, f"session {name}") for name, column in parser.sessions.items())
+    kinds = {named.name: named.place[2] for named in named_features(run.feature_configs)}
     for feature in parser.features:
         use = f"{kinds.get(feature.name, 'feature')} {feature.name}"
         yield from ((column, use) for column in feature.inputs)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.config.sizes import MIB
-from penstock.features.hashes import value_hashes
+from penstock.prep.hashes import value_hashes
 from penstock.readers.columns import is_list
 from penstock.readers.files import DataFile
 from penstock.readers.order import Blocks

@@ -13,10 +13,10 @@ from penstock.config.section import Section
 from penstock.config.sizes import MIB, format_size
 from penstock.distributed.groups import compute_device
 from penstock.distributed.sharding import dense_parameters, shard
-from penstock.features.build import build_features, feature_names
+from penstock.features import build_features
 from penstock.features.feature import Feature
 from penstock.features.parser import Parser
-from penstock.features.task_columns import SideColumns
+from penstock.features.sections import named_features
 from penstock.metrics.metric import divided, hold_within, needs_of
 from penstock.metrics.wiring import BoundMetric, build_metrics
 from penstock.models import build_model as build_model_of
@@ -46,8 +46,10 @@ def build_parser(run: RunConfig, file_paths: list[str] | None = None, with_label
     data, model = run.data_config, model_section(run)
     labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
     binary, masks, sessions = model.label_columns(data.label_fields)
-    side = SideColumns(masks, columns_of(run, sessions) if with_labels else {})
-    return Parser(used_features(run), labels, weights, file_paths or [], binary, side)
+    session_columns = columns_of(run, sessions) if with_labels else {}
+    return Parser(
+        used_features(run), labels, weights, tuple(file_paths or ()), binary, masks, session_columns
+    )
 
 
 def build_model(run: RunConfig) -> Model:
@@ -144,7 +146,11 @@ def group_columns(run: RunConfig, *, training: bool) -> dict[str, str]:
 
 def columns_of(run: RunConfig, names: Sequence[str]) -> dict[str, str]:
     """The data column of every name: that of the feature of this name, or else the one called so."""
-    named = [config for config in run.feature_configs if set(feature_names(config)) & set(names)]
+    named = [
+        config
+        for config in run.feature_configs
+        if any(each.name in names for each in named_features([config]))
+    ]
     inputs = {feature.name: feature.inputs for feature in build_features(named, run.data_config)}
     return {name: inputs[name][0] if name in inputs else name for name in names}
 

@@ -1,7 +1,7 @@
 """From the data section of a run to a chain of the data path, its memory, and batches."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -118,7 +118,7 @@ def open_source(
     _check_sampled_labels(data, scanned, [*parser.label_fields, *parser.sample_weight_fields])
     if scanned.files != tuple(files):  # arrays of one folder are one part, which rows are counted in
         quarantine = open_quarantine(scanned.files)
-    parser = parser.of_files([file.path for file in scanned.files])
+    parser = replace(parser, file_paths=tuple(file.path for file in scanned.files))
     if scanned.num_rows:  # types sampled from no rows say nothing
         parser.warm(scanned.columns)
     for key, looks in looked_at.items():  # the first file stands for all: they have one type

@@ -11,8 +11,7 @@ from typing import Any
 
 from penstock.checkpoint import Checkpoint
 from penstock.config.errors import CheckpointError
-from penstock.features.build import feature_names
-from penstock.features.sections import FeatureConfig, FgMode
+from penstock.features.sections import FgMode, named_features
 from penstock.run.requirements import model_section
 from penstock.run.run_config import RunConfig
 
@@ -53,14 +52,19 @@ def feature_meaning(run: RunConfig) -> Meaning:
     data, groups = run.data_config, model_section(run).feature_groups
     used = {name for group in groups for name in group.feature_names}
     mode = data.resolved_fg_mode()
+    excluded = {*_WITHOUT_MEANING, *_UNUSED_IN_MODE.get(mode, ())}
+    features: dict[str, Meaning] = {}
+    for named in named_features(run.feature_configs):
+        if named.name in used:
+            options = named.section.model_dump(mode="json", exclude=excluded)
+            for name in _EMPTY_IS_ABSENT & options.keys():
+                options[name] = options[name] or None
+            if "embedding_name" in options:
+                options["embedding_name"] = options["embedding_name"] or f"{named.section.feature_name}_emb"
+            features[named.name] = {"kind": named.place[2], **options}
     meaning: Meaning = {
         "fg_mode": mode.value,
-        "features": {
-            name: _options(config, mode)
-            for config in run.feature_configs
-            for name in feature_names(config)
-            if name in used
-        },
+        "features": features,
         "feature_groups": {
             group.group_name: group.model_dump(mode="json", exclude={"group_name"}) for group in groups
         },
@@ -81,18 +85,6 @@ def other_meaning(checkpoint: Checkpoint, run: RunConfig) -> str | None:
         return f"{checkpoint.path}: does not say what its features mean"
     difference = next(differences(checkpoint.documents[DOCUMENT], feature_meaning(run)), None)
     return f"{checkpoint.path}: {difference}" if difference else None
-
-
-def _options(config: FeatureConfig, mode: FgMode) -> Meaning:
-    chosen = config.chosen("feature")
-    assert chosen is not None, "a feature has a type: the run file was checked"
-    kind, section = chosen
-    options = section.model_dump(mode="json", exclude={*_WITHOUT_MEANING, *_UNUSED_IN_MODE.get(mode, ())})
-    for name in _EMPTY_IS_ABSENT & options.keys():
-        options[name] = options[name] or None
-    if "embedding_name" in options:
-        options["embedding_name"] = section.embedding_name or f"{section.feature_name}_emb"
-    return {"kind": kind, **options}
 
 
 def differences(saved: Meaning, current: Meaning) -> Iterator[str]:

@@ -209,7 +209,7 @@ def dense_copies(section: DenseOptimizer) -> int:
 def step_bytes(model: Model, batch_size: int) -> int:
     """Bytes that one step needs beside the parameters: what a batch is embedded to, and what the layers make of it."""
     groups = model.embedding_group
-    embedded = sum(groups.width(name) for name in groups.plan.groups)
+    embedded = sum(groups.widths.values())
     layers = sum(module.out_features for module in model.modules() if isinstance(module, torch.nn.Linear))
     return batch_size * (embedded * EMBEDDED_COPIES + layers * LAYER_COPIES) * FLOAT_BYTES
 

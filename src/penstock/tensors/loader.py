@@ -60,7 +60,7 @@ class BatchLoader:
         self._quarantine = quarantine
         self._pin_memory = pin_memory and torch.cuda.is_available()
         self.reserved_columns = list(reserved_columns)
-        parse = parser.parse_fast if quarantine is None else parser.parse_usable
+        parse = parser.parse if quarantine is None else parser.parse_usable
         self._parse = partial(parse, with_labels=with_labels)
         self.spent = Spent()
         """Without workers only: what they take is not known here."""

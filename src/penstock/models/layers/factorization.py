@@ -1,4 +1,4 @@
-"""The linear part of wide models."""
+"""The parts of factorisation machines and wide models: first order (linear) and second order. B rows."""
 
 from collections.abc import Sequence
 
@@ -42,3 +42,15 @@ class Wide(nn.Module):
             return total
         weighted: torch.Tensor = self.weights(wide[:, self.dense_columns])
         return total + weighted
+
+
+class FactorizationMachine(nn.Module):
+    """Sum of the element-wise products of all pairs of feature vectors: (B, F, D) -> (B, D).
+
+    Worked out as half of (square of the sum - sum of the squares), in O(F * D) instead of O(F^2 * D).
+    """
+
+    def forward(self, vectors_BFD: torch.Tensor) -> torch.Tensor:
+        square_of_sum = vectors_BFD.sum(dim=1).square()
+        sum_of_squares = vectors_BFD.square().sum(dim=1)
+        return (square_of_sum - sum_of_squares) * 0.5

@@ -5,7 +5,6 @@ the sums of all of them are differences of one running sum, so that there is no 
 for checking, not against somebody who wants hashes to collide.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,19 @@ _NULL_HASH = np.uint64(0x6E756C6C6E756C6C)
 _BASE = 0xD6E8FEB86659FD93
 """Of the polynomials; odd, so that it has an inverse."""
 _INVERSE_BASE = pow(_BASE, -1, _WORD)
+_SEGMENTS = frozenset(
+    kind.id
+    for kind in (
+        *(pa.string(), pa.large_string(), pa.binary(), pa.large_binary()),
+        *(
+            pa.list_(pa.int8()),
+            pa.large_list(pa.int8()),
+            pa.list_(pa.int8(), 1),
+            pa.map_(pa.int8(), pa.int8()),
+        ),
+    )
+)
+"""Types whose values are made of bytes or items."""
 _WINDOW = 1 << 16
 """So many bytes or items are summed at a time: what is held beside them fits a processor's cache."""
 
@@ -37,9 +49,24 @@ def row_hashes(batch: pa.RecordBatch) -> Hashes:
 
 def value_hashes(values: Any) -> Hashes:
     """One hash for each value of an Arrow array; all nulls have the same."""
-    if not len(values):
-        return np.zeros(0, np.uint64)
-    hashes = _hashes(values)
+    types, kind = pa.types, values.type
+    if types.is_boolean(kind):
+        values = values.cast(pa.uint8())
+    elif types.is_fixed_size_binary(kind) and not types.is_decimal(kind):
+        values = values.cast(pa.binary())
+    if values.null_count == len(values):
+        return np.full(len(values), _NULL_HASH, np.uint64)
+    if types.is_dictionary(kind):
+        indices = pc.fill_null(values.indices, 0).to_numpy(zero_copy_only=False)
+        hashes: Hashes = value_hashes(values.dictionary)[indices]
+    elif types.is_struct(kind):
+        children = [values.field(index) for index in range(kind.num_fields)]
+        names = [str(index) for index in range(len(children))]
+        hashes = row_hashes(pa.RecordBatch.from_arrays(children, names))
+    elif values.type.id in _SEGMENTS:
+        hashes = _segment_hashes(values)
+    else:
+        hashes = _number_hashes(values)
     if values.null_count:
         hashes[values.is_null().to_numpy(zero_copy_only=False)] = _NULL_HASH
     return hashes
@@ -57,39 +84,6 @@ def mixed(words: Hashes) -> Hashes:
     np.right_shift(words, np.uint64(31), out=scratch)
     words ^= scratch
     return words
-
-
-def _hashes(values: Any) -> Hashes:
-    """Where a value is null, anything."""
-    types, kind = pa.types, values.type
-    if types.is_null(kind):
-        return np.zeros(len(values), np.uint64)
-    if types.is_boolean(kind):
-        return _hashes(values.cast(pa.uint8()))
-    if types.is_dictionary(kind):
-        if not len(values.dictionary):
-            return np.zeros(len(values), np.uint64)
-        indices = pc.fill_null(values.indices, 0).to_numpy(zero_copy_only=False)
-        hashes: Hashes = value_hashes(values.dictionary)[indices]
-        return hashes
-    if types.is_struct(kind):
-        children = [values.field(index) for index in range(kind.num_fields)]
-        return row_hashes(
-            pa.RecordBatch.from_arrays(children, [str(index) for index in range(len(children))])
-        )
-    if types.is_fixed_size_list(kind):
-        items = value_hashes(
-            values.values.slice(values.offset * kind.list_size, len(values) * kind.list_size)
-        )
-        offsets = np.arange(len(values) + 1, dtype=np.int64) * kind.list_size
-        return _segment_hashes(lambda begin, end: items[begin:end], offsets)
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
-        return _list_hashes(values)
-    if types.is_fixed_size_binary(kind) and not types.is_decimal(kind):
-        return _hashes(values.cast(pa.binary()))
-    if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
-        return _text_hashes(values)
-    return _number_hashes(values)
 
 
 def _number_hashes(values: Any) -> Hashes:
@@ -112,42 +106,42 @@ def _number_hashes(values: Any) -> Hashes:
     return mixed(bits.astype(np.uint64))
 
 
-def _list_hashes(values: Any) -> Hashes:
-    offsets = values.offsets.to_numpy().astype(np.int64)
-    first, last = int(offsets[0]), int(offsets[-1])
-    if pa.types.is_map(values.type):
-        keys, items = values.keys.slice(first, last - first), values.items.slice(first, last - first)
-        hashes = row_hashes(pa.RecordBatch.from_arrays([keys, items], ["key", "item"]))
+def _segment_hashes(values: Any) -> Hashes:
+    """Hashes of texts and lists: each is a segment, between two offsets, of the bytes or the items of all of them."""
+    types, kind = pa.types, values.type
+    if types.is_fixed_size_list(kind):
+        offsets = np.arange(values.offset, values.offset + len(values) + 1, dtype=np.int64) * kind.list_size
+    elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        offsets = values.offsets.to_numpy().astype(np.int64)
     else:
-        hashes = value_hashes(values.values.slice(first, last - first))
-    return _segment_hashes(lambda begin, end: hashes[begin:end], offsets - first)
+        is_large = types.is_large_string(kind) or types.is_large_binary(kind)
+        offsets = np.frombuffer(values.buffers()[1], np.int64 if is_large else np.int32)
+        offsets = offsets[values.offset : values.offset + len(values) + 1].astype(np.int64)
+    first, num_words = int(offsets[0]), int(offsets[-1] - offsets[0])
+    if types.is_map(kind):
+        parts = [values.keys.slice(first, num_words), values.items.slice(first, num_words)]
+        words: NDArray[Any] = row_hashes(pa.RecordBatch.from_arrays(parts, ["key", "item"]))
+    elif types.is_nested(kind):
+        words = value_hashes(values.values.slice(first, num_words))
+    else:
+        data = values.buffers()[2]
+        words = np.frombuffer(b"" if data is None else data, np.uint8)[first : first + num_words]
+    offsets -= first
 
-
-def _text_hashes(values: Any) -> Hashes:
-    is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
-    _, offset_buffer, data_buffer = values.buffers()
-    offsets = np.frombuffer(offset_buffer, np.int64 if is_large else np.int32)
-    offsets = offsets[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.zeros(0, np.uint8)
-    data = data[offsets[0] : offsets[-1]]
-    return _segment_hashes(lambda begin, end: _BYTE_WORDS[data[begin:end]], offsets - offsets[0])
-
-
-def _segment_hashes(words: Callable[[int, int], Hashes], offsets: NDArray[np.int64]) -> Hashes:
-    """A hash of words[offsets[i]:offsets[i + 1]] for each i; the offsets ascend from 0."""
     # For each offset the sum of all words before it, each times the base to the power of its position.
     sums = np.zeros(len(offsets), np.uint64)
-    before, num_words = 0, int(offsets[-1])
+    before = 0
     for start in range(0, num_words, _WINDOW):
         stop = min(start + _WINDOW, num_words)
-        running = np.cumsum(words(start, stop) * _POWERS[: stop - start], dtype=np.uint64)
+        window = words[start:stop] if types.is_nested(kind) else _BYTE_WORDS[words[start:stop]]
+        running = np.cumsum(window * _POWERS[: stop - start], dtype=np.uint64)
         factor = pow(_BASE, start, _WORD)
-        first, last = np.searchsorted(offsets, [start, stop], side="right")
-        inside = running[offsets[first:last] - start - 1]
-        sums[first:last] = inside * np.uint64(factor) + np.uint64(before)
+        begin, end = np.searchsorted(offsets, [start, stop], side="right")
+        inside = running[offsets[begin:end] - start - 1]
+        sums[begin:end] = inside * np.uint64(factor) + np.uint64(before)
         before = (before + int(running[-1]) * factor) % _WORD
     starts = offsets[:-1]
-    window_powers = _powers(pow(_INVERSE_BASE, _WINDOW, _WORD), int(offsets[-1]) // _WINDOW + 1)
+    window_powers = _powers(pow(_INVERSE_BASE, _WINDOW, _WORD), num_words // _WINDOW + 1)
     polynomials = (sums[1:] - sums[:-1]) * _INVERSES[starts % _WINDOW] * window_powers[starts // _WINDOW]
     return mixed(polynomials + (offsets[1:] - starts).view(np.uint64) * np.uint64(_BASE))
 
