@@ -10,10 +10,19 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from penstock.metrics import auc
 from penstock.metrics.auc import AUC, DecayAUC, MulticlassAUC
-from penstock.metrics.binary import Accuracy, Calibration, LogLoss, NormalizedEntropy
 from penstock.metrics.exact_auc import LEVEL, ExactAUC
-from penstock.metrics.regression import MeanAbsoluteError, MeanSquaredError, RootMeanSquaredError
-from penstock.metrics.retrieval import HitRateAtK, NDCGAtK, RecallAtK
+from penstock.metrics.row_means import (
+    Accuracy,
+    Calibration,
+    HitRateAtK,
+    LogLoss,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    NDCGAtK,
+    NormalizedEntropy,
+    RecallAtK,
+    RootMeanSquaredError,
+)
 
 PREDS, TARGET = np.arange(1, 9) / 10, np.array([1, 0, 1, 0, 0, 0, 1, 1])
 

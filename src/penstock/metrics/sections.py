@@ -37,16 +37,10 @@ class MetricSection(Section):
     best: ClassVar[Best | None] = None
     """None: nobody knows, as of a custom metric."""
 
-    def readable(self) -> tuple[str, ...]:
-        return self.predictions
-
-    def class_path(self, training: bool) -> str:
-        """The class that counts in evaluation, or in windows of training."""
-        return self.path
-
-    def arguments(self) -> dict[str, Any]:
+    def counting_class(self, training: bool) -> tuple[str, dict[str, Any]]:
+        """The class that counts in evaluation, or in windows of training, and its keyword arguments."""
         fields = type(self).model_fields
-        return {name: getattr(self, name) for name in fields if name != "grouping_key"}
+        return self.path, {name: getattr(self, name) for name in fields if name != "grouping_key"}
 
     def class_problems(self, num_class: int) -> Iterator[tuple[tuple[str, ...], str]]:
         """What makes no sense for a task of so many classes: keys below the section, and what is wrong."""
@@ -66,13 +60,11 @@ class AUC(MetricSection):
     exact: bool = False
     """Sort every prediction instead, on disk where memory is short; for evaluation."""
 
-    def class_path(self, training: bool) -> str:
-        if training:
-            return "penstock.metrics.auc:DecayAUC"
-        return "penstock.metrics.exact_auc:ExactAUC" if self.exact else self.path
-
-    def arguments(self) -> dict[str, Any]:
-        return {} if self.exact else {"thresholds": self.thresholds}
+    def counting_class(self, training: bool) -> tuple[str, dict[str, Any]]:
+        if self.exact:
+            return "penstock.metrics.exact_auc:ExactAUC", {}
+        path = "penstock.metrics.auc:DecayAUC" if training else self.path
+        return path, {"thresholds": self.thresholds}
 
     @model_validator(mode="after")
     def _exact_needs_no_thresholds(self) -> Self:
@@ -110,19 +102,19 @@ class _TopCandidates(MetricSection):
 class RecallAtK(_TopCandidates):
     """Share of rows whose positive is among the first k."""
 
-    path = "penstock.metrics.retrieval:RecallAtK"
+    path = "penstock.metrics.row_means:RecallAtK"
 
 
 class HitRateAtK(_TopCandidates):
     """Share of rows with any positive among the first k."""
 
-    path = "penstock.metrics.retrieval:HitRateAtK"
+    path = "penstock.metrics.row_means:HitRateAtK"
 
 
 class NDCGAtK(_TopCandidates):
     """Discounted gain of the first k against the best possible order."""
 
-    path = "penstock.metrics.retrieval:NDCGAtK"
+    path = "penstock.metrics.row_means:NDCGAtK"
 
 
 class _Error(MetricSection):
@@ -133,25 +125,25 @@ class _Error(MetricSection):
 class MeanAbsoluteError(_Error):
     """Mean of |prediction - label|."""
 
-    path = "penstock.metrics.regression:MeanAbsoluteError"
+    path = "penstock.metrics.row_means:MeanAbsoluteError"
 
 
 class MeanSquaredError(_Error):
     """Mean of (prediction - label) squared."""
 
-    path = "penstock.metrics.regression:MeanSquaredError"
+    path = "penstock.metrics.row_means:MeanSquaredError"
 
 
 class RootMeanSquaredError(_Error):
     """Root of the mean squared error."""
 
-    path = "penstock.metrics.regression:RootMeanSquaredError"
+    path = "penstock.metrics.row_means:RootMeanSquaredError"
 
 
 class LogLoss(MetricSection):
     """Mean binary cross entropy of the probabilities."""
 
-    path = "penstock.metrics.binary:LogLoss"
+    path = "penstock.metrics.row_means:LogLoss"
     predictions = PROBABILITY
     best = Best.min
 
@@ -159,7 +151,7 @@ class LogLoss(MetricSection):
 class Calibration(MetricSection):
     """Sum of the predicted probabilities over the number of positives."""
 
-    path = "penstock.metrics.binary:Calibration"
+    path = "penstock.metrics.row_means:Calibration"
     predictions = PROBABILITY
     best = Best.one
 
@@ -167,7 +159,7 @@ class Calibration(MetricSection):
 class Accuracy(MetricSection):
     """Share of rows that are predicted right."""
 
-    path = "penstock.metrics.binary:Accuracy"
+    path = "penstock.metrics.row_means:Accuracy"
     predictions = ("probs",)
     best = Best.max
 
@@ -253,7 +245,7 @@ class GroupedXAUC(MetricSection):
 class NormalizedEntropy(MetricSection):
     """Cross entropy over the entropy of the base rate."""
 
-    path = "penstock.metrics.binary:NormalizedEntropy"
+    path = "penstock.metrics.row_means:NormalizedEntropy"
     predictions = PROBABILITY
     best = Best.min
 
@@ -269,11 +261,8 @@ class CustomMetric(MetricSection, NamedPart):
     reads: str = "probs"
     """The prediction that it is given: probs, probs1, logits, y or similarities."""
 
-    def readable(self) -> tuple[str, ...]:
-        return (self.reads,)
-
-    def arguments(self) -> dict[str, Any]:
-        return {"section": self}
+    def counting_class(self, training: bool) -> tuple[str, dict[str, Any]]:
+        return self.path, {"section": self}
 
 
 METRICS: Mapping[str, type[MetricSection]] = {

@@ -279,8 +279,7 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
 def warn_of_metrics(train: TrainConfig, model: Model, shuffled: bool) -> None:
     """Warn of a metric in the middle of its window, and of one that compares rows that are neighbours in the data."""
     decay_steps = [config.decay_step for task in model.tasks for config in task.train_metrics]
-    misfit = window_misfit(train.log_step_count_steps, decay_steps)
-    if misfit is not None:
+    if decay_steps and (misfit := window_misfit(train.log_step_count_steps, decay_steps)):
         logger.warning("train_config: %s", misfit)
     for path, configs in [
         (f"{task.path}.{key}", getattr(task, key))
