@@ -44,7 +44,7 @@ def load_training_state(
     averages: DenseAverages | None = None,
 ) -> None:
     """Bring model and optimizers to where they were; a checkpoint that does not fit is refused by name."""
-    dense_names = (name.removeprefix(_DENSE) for name in checkpoint.names if name.startswith(_DENSE))
+    dense_names = (name.removeprefix(_DENSE) for name in checkpoint.tensors if name.startswith(_DENSE))
     _create_state(dense_optimizer, {name.rpartition(".")[0] for name in dense_names})
     state = training_state(model, dense_optimizer, averages)
     difference = checkpoint.difference(state)
@@ -64,7 +64,7 @@ def load_training_state(
 
 def load_averages(checkpoint: Checkpoint, model: nn.Module) -> None:
     """Bring the running means of a checkpoint into the dense parameters of a model that scores."""
-    averaged = {name.removeprefix(_AVERAGE) for name in checkpoint.names if name.startswith(_AVERAGE)}
+    averaged = {name.removeprefix(_AVERAGE) for name in checkpoint.tensors if name.startswith(_AVERAGE)}
     if not averaged:
         raise CheckpointError(
             f"{checkpoint.path}: holds no running means of parameters; set eval_config.use_dense_ema: false"

@@ -31,9 +31,7 @@ def check_thresholds(number: int, owner: str) -> None:
         raise DataError(f"{owner}: {number} thresholds; the area needs a whole number of at least 2")
 
 
-def count_rows(
-    counts: Counts, probabilities: NDArray[np.floating[Any]], histograms: NDArray[np.integer[Any]]
-) -> None:
+def count_rows(counts: Counts, probabilities: NDArray[np.floating[Any]], histograms: NDArray[Any]) -> None:
     """Count each prediction, in its histogram, at the highest threshold that it reaches; in place.
 
     The last axis of the counts is that of the thresholds; `histograms` are numbers along all others. Compared in the
