@@ -7,7 +7,7 @@ import pytest
 from penstock.config.errors import ConfigError
 from penstock.optim.dense import set_learning_rate
 from penstock.optim.sections import SparseOptimizer
-from penstock.optim.sparse import sparse_optimizer, start_accumulators
+from penstock.optim.sparse import sparse_optimizer
 
 
 def section(**optimizer):
@@ -75,7 +75,6 @@ def test_on_gpu_a_kernel_gets_its_settings_by_their_names(name, settings):
 def test_the_accumulators_of_adagrad_start_where_the_run_file_says(one_table):
     adagrad = section(adagrad_optimizer={"lr": 0.1, "initial_accumulator_value": 3.0})
     one_table.shard(sparse_optimizer(adagrad))
-    start_accumulators(adagrad, one_table.module.fused_optimizer)
     one_table.step([1.0, 1.0, 0.0, 0.0])
 
     assert one_table.row() == pytest.approx([0.95, 0.95, 1.0, 1.0])

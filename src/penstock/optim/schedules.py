@@ -14,7 +14,6 @@ from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.load import parse_section
 from penstock.config.registry import error_text, make_part, require_call
 from penstock.config.section import Section
-from penstock.optim.sections import DenseOptimizerOptions, SparseOptimizer
 from penstock.optim.sections.schedules import (
     ConstantLR,
     CosineAnnealingLR,
@@ -188,15 +187,6 @@ class FormulaSchedule:
         return self.formula(self.base, epoch if self.by_epoch else step) if self.base else 0.0
 
 
-def build_schedule(section: SparseOptimizer | DenseOptimizerOptions) -> Schedule:
-    """The schedule of an optimizer's section; constant when it names none."""
-    optimizer = section.chosen("optimizer")
-    if optimizer is None:
-        raise ConfigError(f"{type(section).__name__}: no optimizer is chosen")
-    _, options = section.chosen("learning_rate") or ("constant_learning_rate", ConstantLR())
-    return schedule_of(options, optimizer[1].lr)
-
-
 def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int) -> list[float]:
     """The rates after 0, 1, ..., `steps` completed steps (or epochs, when the section counts them) on a base of `lr`.
 
@@ -213,14 +203,23 @@ def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int
             f"preview_schedule: lr {lr!r}, steps {steps!r}: a rate is a number from 0 on, and steps are a whole one"
         )
     if isinstance(section, Mapping):
-        chosen = parse_section(ScheduleOptions, json.dumps(section), "json").section.chosen("learning_rate")
-        section = ConstantLR() if chosen is None else chosen[1]
-    schedule = schedule_of(section, lr)
+        section = parse_section(ScheduleOptions, json.dumps(section), "json").section
+    schedule = build_schedule(section, lr)
     return [schedule.value(completed, completed) for completed in range(steps + 1)]
 
 
-def schedule_of(section: Section, lr: float) -> Schedule:
-    """The schedule of its own section, on a base rate of `lr`."""
+def build_schedule(section: Section, lr: float | None = None) -> Schedule:
+    """The schedule that a section describes, on a base rate of `lr`, or that of the optimizer that it chooses.
+
+    The section is a schedule's own, or one that may name one, such as an optimizer's: constant when it names none.
+    """
+    if isinstance(section, ScheduleOptions):
+        if lr is None and (optimizer := section.chosen("optimizer")) is not None:
+            lr = optimizer[1].lr
+        chosen = section.chosen("learning_rate")
+        section = ConstantLR() if chosen is None else chosen[1]
+    if lr is None:
+        raise ConfigError(f"{type(section).__name__}: no optimizer is chosen, whose rate it is to start from")
     problem = minimum_problem(section, lr)
     if problem is not None:
         raise ConfigError.at(f"{type(section).__name__}.min_learning_rate", problem)

@@ -22,8 +22,8 @@ from penstock.models import build_model as build_model_of
 from penstock.models.model import Model, TrainWrapper
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.towers import TowerOptions
-from penstock.optim.ema import DenseAverages
-from penstock.optim.sparse import sparse_optimizer, start_accumulators
+from penstock.optim.dense import DenseAverages
+from penstock.optim.sparse import sparse_optimizer
 from penstock.readers.columns import project
 from penstock.run.requirements import model_section, require_available
 from penstock.run.run_config import RunConfig
@@ -114,11 +114,8 @@ def shard_model(model: Model, train: TrainConfig | None, world: World) -> Sharde
     """Allocate the tables where they belong; with `train`, their optimizer is fused into the backward pass."""
     device = compute_device(world)
     section = None if train is None else train.sparse_optimizer
-    if section is None:
-        module = shard(TrainWrapper(model), None, world)
-    else:
-        module = shard(TrainWrapper(model), sparse_optimizer(section, device.type), world)
-        start_accumulators(section, module.fused_optimizer)
+    fused = None if section is None else sparse_optimizer(section, device.type)
+    module = shard(TrainWrapper(model), fused, world)
     ema = None if train is None else train.dense_optimizer.ema
     averages = None if ema is None else DenseAverages(dense_parameters(module), ema.decay)
     return ShardedModel(module, model, device, averages)
