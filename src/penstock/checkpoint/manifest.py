@@ -94,37 +94,30 @@ class Manifest:
         except OSError as error:
             raise CheckpointError(f"{directory}: {MANIFEST_NAME}: {error.strerror}") from None
         try:
-            return cls._decode(text)
+            envelope = json.loads(text)
+            body = envelope["checkpoint"]
+            if zlib.crc32(json.dumps(body, sort_keys=True).encode()) != envelope["crc32"]:
+                raise ValueError("its checksum differs")
+            if body["format"] != FORMAT:
+                message = f"has format {body['format']}, but this Penstock reads {FORMAT}; upgrade it"
+                raise CheckpointError(f"{directory}: {message}")
+            manifest = cls(
+                step=body["step"],
+                versions=body["versions"],
+                files={name: FileRecord(**record) for name, record in body["files"].items()},
+                tensors={name: TensorRecord.from_json(record) for name, record in body["tensors"].items()},
+                documents=tuple(body["documents"]),
+            )
+            for name in manifest.files:
+                if PurePath(name).name != name:
+                    raise ValueError(f"file name '{name}' leaves the checkpoint")
+            # Every file that is read must be one whose checksum is known.
+            used = {f"{name}.json" for name in manifest.documents}
+            used |= {piece.file for tensor in manifest.tensors.values() for piece in tensor.pieces}
+            if unknown := sorted(used - manifest.files.keys()):
+                raise ValueError(f"file '{unknown[0]}' is used but not listed")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(f"{directory}: {MANIFEST_NAME} is damaged ({error})") from None
-        except CheckpointError as error:
-            raise CheckpointError(f"{directory}: {error}") from None
-
-    @classmethod
-    def _decode(cls, text: bytes) -> Self:
-        envelope = json.loads(text)
-        body = envelope["checkpoint"]
-        if zlib.crc32(json.dumps(body, sort_keys=True).encode()) != envelope["crc32"]:
-            raise ValueError("its checksum differs")
-        if body["format"] != FORMAT:
-            raise CheckpointError(
-                f"has format {body['format']}, but this Penstock reads {FORMAT}; upgrade it"
-            )
-        for name in [*body["files"], *(f"{name}.json" for name in body["documents"])]:
-            if PurePath(name).name != name:
-                raise ValueError(f"file name '{name}' leaves the checkpoint")
-        manifest = cls(
-            step=body["step"],
-            versions=body["versions"],
-            files={name: FileRecord(**record) for name, record in body["files"].items()},
-            tensors={name: TensorRecord.from_json(record) for name, record in body["tensors"].items()},
-            documents=tuple(body["documents"]),
-        )
-        # Every file that is read must be one whose checksum is known.
-        used = {f"{name}.json" for name in manifest.documents}
-        used |= {piece.file for tensor in manifest.tensors.values() for piece in tensor.pieces}
-        if unknown := sorted(used - manifest.files.keys()):
-            raise ValueError(f"file '{unknown[0]}' is used but not listed")
         return manifest
 
 
