@@ -116,7 +116,6 @@ PIECE = "matches only a piece of deep.0.weight; it must match the whole name: us
 REFUSED = {
     "fial.weight": "matches no parameter; near names: final.weight, wide.weight, deep.0.weight",
     "deep": f"{PIECE} '.*deep.*'",
-    "^deep": f"{PIECE} '.*deep.*'",
     "deep|wide": f"{PIECE} '.*(deep|wide).*'",
     ".*user_emb.*": "matches no parameter; near names: deep.0.bias, deep.0.weight, wide.weight; "
     "embedding tables follow sparse_optimizer",
