@@ -9,7 +9,7 @@ from torchrec.optim.keyed import KeyedOptimizerWrapper
 
 from penstock.distributed.sharding import dense_parameters, shard
 from penstock.distributed.state import training_state
-from penstock.optim.row_adam import RowAdam
+from penstock.optim.sparse import RowAdam
 from penstock.runtime.world import World
 
 NUM_TABLES, NUM_ROWS_OF_TABLE, DIMENSION, BATCH_ROWS = 3, 50, 4, 16

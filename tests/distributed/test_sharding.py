@@ -5,7 +5,7 @@ import torchrec
 from penstock.distributed.groups import process_group
 from penstock.distributed.sharding import dense_parameters, plan_tables, shard
 from penstock.runtime.world import World
-from tests.distributed.small_model import SPARSE, SmallModel, Training
+from tests.distributed.small_model import SmallModel, Training
 
 TABLES = [f"table_feature_{index}" for index in range(3)]
 
@@ -14,18 +14,6 @@ TABLES = [f"table_feature_{index}" for index in range(3)]
 def group():
     with process_group(World()):
         yield
-
-
-def test_tables_are_made_at_sharding_by_their_own_function():
-    config = torchrec.EmbeddingBagConfig(
-        name="table", num_embeddings=5, embedding_dim=4, feature_names=["a"], init_fn=torch.nn.init.ones_
-    )
-    model = torchrec.EmbeddingBagCollection(tables=[config], device=torch.device("meta"))
-
-    sharded = shard(model, SPARSE["adagrad"], World())
-
-    ids = torchrec.KeyedJaggedTensor(keys=["a"], values=torch.tensor([0, 1, 4]), lengths=torch.tensor([1, 2]))
-    assert sharded(ids)["a"].tolist() == [[1.0] * 4, [2.0] * 4]
 
 
 def test_tables_move_in_backward_but_frozen_ones_and_the_rest_belongs_to_the_dense_optimizer():
@@ -38,14 +26,6 @@ def test_tables_move_in_backward_but_frozen_ones_and_the_rest_belongs_to_the_den
     assert sorted(dense_parameters(training.model)) == dense
     weights = [f"model.tables.embedding_bags.{table}.weight" for table in TABLES]
     assert [torch.equal(before[name], after[name]) for name in weights] == [False, True, False]
-
-
-def test_the_settings_of_the_sparse_optimizer_are_left_as_they_are():
-    settings = {"lr": 0.1}
-
-    shard(SmallModel(), (SPARSE["adagrad"][0], settings), World())
-
-    assert settings == {"lr": 0.1}
 
 
 def test_a_model_without_tables_can_be_sharded_too():

@@ -9,12 +9,21 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics.auc import AUC, DecayAUC, MulticlassAUC
-from penstock.metrics.binary import Accuracy, Calibration, LogLoss, NormalizedEntropy
 from penstock.metrics.exact_auc import LEVEL, ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.metric import gathered, reduced
-from penstock.metrics.regression import MeanAbsoluteError, MeanSquaredError, RootMeanSquaredError
-from penstock.metrics.retrieval import HitRateAtK, NDCGAtK, RecallAtK
+from penstock.metrics.row_means import (
+    Accuracy,
+    Calibration,
+    HitRateAtK,
+    LogLoss,
+    MeanAbsoluteError,
+    MeanSquaredError,
+    NDCGAtK,
+    NormalizedEntropy,
+    RecallAtK,
+    RootMeanSquaredError,
+)
 from penstock.metrics.xauc import XAUC, GroupedXAUC
 from tests.metrics.ranks import on_ranks
 

@@ -209,20 +209,10 @@ def test_a_string_beyond_the_rows_that_are_remembered_is_called_by_its_hash(monk
     assert known.of(keys) == ["anna", f"{keys[1]:#018x}"]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        list,
-        lambda strings: np.array(strings, dtype=object),
-        lambda strings: pa.array(strings, pa.large_string()),
-        lambda strings: pa.array(["before", *strings]).slice(1),
-        lambda strings: pa.array(strings).dictionary_encode(),
-    ],
-    ids=["list", "objects", "large string", "slice", "dictionary"],
-)
-def test_strings_are_hashed_by_their_characters(make):
+def test_strings_are_hashed_by_their_characters():
     strings = ["user-1", "", "user-1", "é", "user-2"]
-    keys = group_keys(make(strings), "test").tolist()
+    keys = group_keys(np.array(strings), "test").tolist()
 
-    assert keys == group_keys(np.array(strings), "test").tolist()
     assert (keys[0], len(set(keys))) == (keys[2], 4)
+    for same in (strings, np.array(strings, dtype=object), pa.array(["before", *strings]).slice(1)):
+        assert group_keys(same, "test").tolist() == keys

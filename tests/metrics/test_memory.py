@@ -8,11 +8,12 @@ import pytest
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB
 from penstock.metrics.auc import AUC, MulticlassAUC
-from penstock.metrics.binary import Accuracy
 from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
-from penstock.metrics.metric import MemoryNeeds, held_bytes, hold_within, needs_of
+from penstock.metrics.metric import MemoryNeeds
+from penstock.metrics.row_means import Accuracy
 from penstock.metrics.windows import TrainMetricWrapper
+from penstock.metrics.wiring import BoundMetric, hold_within, memory_needs
 from penstock.metrics.xauc import XAUC, GroupedXAUC
 
 BATCH_ROWS = 8192
@@ -71,7 +72,7 @@ def test_less_memory_gives_the_same_number_from_disk_or_from_fewer_rows(kind):
 
     exactly = 1e-3 if kind == "sampled xauc" else 1e-12
     assert tight.compute() == pytest.approx(roomy.compute(), abs=4 * exactly)
-    assert held_bytes(tight) <= held_bytes(roomy)
+    assert tight.held_bytes <= roomy.held_bytes
     tight.reset()
 
 
@@ -97,18 +98,25 @@ def test_sums_need_the_same_for_any_number_of_rows():
 
     assert AUC().memory_needs(10**9) == MemoryNeeds(histogram, histogram)
     assert MulticlassAUC(thresholds=10).memory_needs(5, num_classes=7).ample_bytes == 3 * 2 * 7 * 10 * 8
-    assert needs_of(Accuracy(), 10**9).ample_bytes < 100
-    custom = object()  # it has no methods for it, and is not counted
-    assert (needs_of(custom, 10**9), held_bytes(custom)) == (MemoryNeeds(0, 0), 0)
+    assert Accuracy().memory_needs(10**9).ample_bytes < 100
+
+
+def test_a_custom_metric_without_the_methods_for_it_is_not_in_the_plan():
+    metrics = {
+        name: BoundMetric(name, metric, "y", "y") for name, metric in (("own", object()), ("xauc", XAUC()))
+    }
+
+    assert memory_needs(metrics, 1000) == {"xauc": MemoryNeeds(128_000, 128_000)}
+    hold_within(metrics, 64_000, num_rows=1000)
 
 
 def test_a_window_needs_what_the_rows_of_its_steps_need():
     window = TrainMetricWrapper(XAUC(exact=True), decay_step=10)
 
     assert window.memory_needs(num_rows=100) == MemoryNeeds(80_000, 80_000)
-    hold_within(window, 8_000, num_rows=100)
+    window.hold_within(8_000, num_rows=100)
     window.update(np.arange(10.0), np.arange(10.0))
-    assert held_bytes(window) == 10 * 24
+    assert window.held_bytes == 10 * 24
 
 
 def test_more_rows_than_an_exact_xauc_may_hold_say_what_to_do():

@@ -9,10 +9,15 @@ from pydantic import ValidationError
 from penstock.config.errors import CheckpointError, ConfigError, DataError
 from penstock.config.load import parse_section
 from penstock.metrics.auc import AUC, DecayAUC, MulticlassAUC
-from penstock.metrics.binary import Accuracy, Calibration, NormalizedEntropy
 from penstock.metrics.grouped_auc import GroupedAUC
-from penstock.metrics.regression import MeanSquaredError
-from penstock.metrics.retrieval import NDCGAtK, RecallAtK
+from penstock.metrics.row_means import (
+    Accuracy,
+    Calibration,
+    MeanSquaredError,
+    NDCGAtK,
+    NormalizedEntropy,
+    RecallAtK,
+)
 from penstock.metrics.sections import WINDOWED, MetricConfig, TrainMetricConfig
 from penstock.metrics.windows import TrainMetricWrapper
 from penstock.metrics.xauc import XAUC, GroupedXAUC

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.metrics.auc import DecayAUC
-from penstock.metrics.regression import MeanAbsoluteError
+from penstock.metrics.row_means import MeanAbsoluteError
 from penstock.metrics.windows import TrainMetricWrapper, window_misfit
 from tests.metrics.ranks import on_ranks
 

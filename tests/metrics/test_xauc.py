@@ -91,32 +91,18 @@ def test_more_rows_than_are_kept_leave_a_uniform_sample_however_they_are_cut_int
 
 
 @pytest.mark.parametrize(
-    ("preds", "options", "reason"),
+    ("metric", "groups", "reason"),
     [
-        ([], {}, "no rows"),
-        ([1.0], {}, "one row only"),
-        ([math.nan, 1.0], {}, "one row only"),
-        ([1.0], {"in_batch": True}, "no batch with two rows"),
+        (XAUC(), [], "one row only"),
+        (XAUC(in_batch=True), [], "no batch with two rows"),
+        (GroupedXAUC(), [np.zeros(2, int)], "no group with two rows or more"),
     ],
 )
-def test_without_a_pair_it_is_undefined(preds, options, reason):
-    metric = XAUC(**options)
-    metric.update(preds, np.zeros(len(preds)))
+def test_without_a_pair_it_is_undefined(metric, groups, reason):
+    metric.update([math.nan, 1.0], np.zeros(2), *groups)
 
     assert math.isnan(metric.compute())
     assert metric.undefined_because == reason
-
-
-@pytest.mark.parametrize("options", [{"in_batch": True}, {"exact": True}, {"max_rows": 5}])
-def test_a_saved_metric_goes_on_where_it_was(options):
-    before, after = XAUC(**options), XAUC(**options)
-    before.update(PREDS, TARGET)
-    after.load_state_dict(before.state_dict())
-    for metric in (before, after):
-        metric.update([0.4, 0.2, math.nan], [0, 1, 2])
-
-    np.testing.assert_equal(after.state_dict(), before.state_dict())
-    assert after.compute() == before.compute()
 
 
 @given(st.integers(1, 2**31), st.sampled_from([0, 1, -1]))
@@ -203,28 +189,3 @@ def test_more_draws_than_are_held_at_a_time_change_nothing(monkeypatch):
     monkeypatch.setattr("penstock.metrics.xauc._BLOCK_DRAWS", 250)
 
     assert grouped_xauc_of(*rows) == pytest.approx(expected, abs=1e-12)
-
-
-@settings(max_examples=30)
-@given(rows_with_ties, st.integers(0, 50))
-def test_even_drawn_pairs_do_not_depend_on_the_split(rows, cut):
-    preds, target, groups = columns(rows)
-    left, right = GroupedXAUC(5), GroupedXAUC(5)
-    left.update(preds[cut:], target[cut:], groups[cut:])
-    right.update(preds[:cut], target[:cut], groups[:cut])
-
-    left.merge(right)
-
-    whole = grouped_xauc_of(preds, target, groups, max_pairs_per_group=5)
-    assert left.compute() == pytest.approx(whole, abs=1e-12, nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    ("preds", "reason"), [([math.nan], "no rows"), ([1.0], "no group with two rows or more")]
-)
-def test_groups_without_a_pair_are_undefined(preds, reason):
-    metric = GroupedXAUC()
-    metric.update(preds, np.zeros(len(preds)), np.zeros(len(preds), int))
-
-    assert math.isnan(metric.compute())
-    assert metric.undefined_because == reason

@@ -12,7 +12,7 @@ from penstock.features.feature import TableSpec
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
 from penstock.models.sections import ModelConfig
-from penstock.optim.dense import combined, dense_optimizers
+from penstock.optim.dense import dense_optimizers
 from penstock.optim.sections import DenseOptimizer, SparseOptimizer
 from penstock.optim.sparse import sparse_optimizer
 from penstock.runtime.world import World
@@ -134,7 +134,7 @@ class Training:
         fused = sparse_optimizer(SparseOptimizer.model_validate({sparse_name: {"lr": sparse_lr}}))
         module = shard(TrainWrapper(model), fused, World())
         adam = DenseOptimizer.model_validate({"adam_optimizer": {"lr": dense_lr}})
-        return cls(module, combined(dense_optimizers(adam, dense_parameters(module).items())))
+        return cls(module, dense_optimizers(adam, dense_parameters(module).items())[0])
 
     def step(self, batch):
         """One step; gives the loss before it."""

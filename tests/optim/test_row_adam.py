@@ -17,9 +17,8 @@ from torchrec import (
 from penstock.distributed.groups import process_group
 from penstock.distributed.sharding import dense_parameters, shard
 from penstock.optim.dense import set_learning_rate
-from penstock.optim.row_adam import RowAdam
 from penstock.optim.sections import SparseOptimizer
-from penstock.optim.sparse import sparse_optimizer
+from penstock.optim.sparse import RowAdam, sparse_optimizer
 from penstock.runtime.world import World
 
 NUM_ROWS, WIDTH, BATCH_ROWS = 20, 4, 8

@@ -5,12 +5,8 @@ import math
 import pytest
 
 from penstock.config.errors import CheckpointError, ConfigError
-from penstock.optim.schedules import (
-    PlateauSchedule,
-    preview_schedule,
-    schedule_of,
-)
-from penstock.optim.sections import DenseOptimizer
+from penstock.optim.schedules import PlateauSchedule, build_schedule, preview_schedule
+from penstock.optim.sections import DenseOptimizer, EMAConfig
 from penstock.optim.sections.schedules import (
     ConstantLR,
     CosineAnnealingLR,
@@ -37,6 +33,7 @@ from penstock.optim.sections.schedules import (
             [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 2.0],
         ),
         ({}, 0.8, [0.8, 0.8]),
+        (DenseOptimizer(adam_optimizer={}), 0.8, [0.8, 0.8]),
     ],
 )
 def test_the_first_rates_of_a_schedule(section, lr, rates):
@@ -72,7 +69,7 @@ def test_warm_restarts_fall_exactly_on_their_steps_also_late_in_a_run():
         rates = preview_schedule(section, lr=1.0, steps=restarts[-1])
         assert [step for step, rate in enumerate(rates) if rate == 1.0] == restarts
 
-    late, schedule = (3**25 - 1) // 2, schedule_of(CosineAnnealingWarmRestartsLR(T_0=1, T_mult=3), 1.0)
+    late, schedule = (3**25 - 1) // 2, build_schedule(CosineAnnealingWarmRestartsLR(T_0=1, T_mult=3), 1.0)
     assert schedule.value(late, 0) == 1.0
     assert schedule.value(late - 1, 0) < 1e-12
 
@@ -117,15 +114,13 @@ def test_every_step_equals_the_formula_also_in_and_after_the_warm_up(name):
     assert preview_schedule(section, lr=0.5, steps=500) == pytest.approx(
         [warmed(rate, 0.5, n) for n in range(501)], abs=1e-12, rel=0
     )
-    by_epoch = schedule_of(section.model_copy(update={"by_epoch": True}), 0.5)
-    assert by_epoch.value(step=99, epoch=5) == schedule_of(section, 0.5).value(5, 0)
+    by_epoch = build_schedule(section.model_copy(update={"by_epoch": True}), 0.5)
+    assert by_epoch.value(step=99, epoch=5) == build_schedule(section, 0.5).value(5, 0)
 
 
 def test_what_is_no_schedule_is_refused():
-    with pytest.raises(
-        ConfigError, match="DenseOptimizer is not the section of a schedule; known: ConstantLR, "
-    ):
-        preview_schedule(DenseOptimizer(adam_optimizer={}), lr=1.0, steps=2)
+    with pytest.raises(ConfigError, match="EMAConfig is not the section of a schedule; known: ConstantLR, "):
+        preview_schedule(EMAConfig(), lr=1.0, steps=2)
 
 
 @pytest.mark.parametrize(("lr", "steps"), [(math.nan, 3), ("0.1", 3), (0.1, -1)])

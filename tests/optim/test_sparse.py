@@ -3,11 +3,46 @@
 import math
 
 import pytest
+import torch
+from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedJaggedTensor
 
 from penstock.config.errors import ConfigError
+from penstock.distributed.groups import process_group
+from penstock.distributed.sharding import shard
 from penstock.optim.dense import set_learning_rate
 from penstock.optim.sections import SparseOptimizer
-from penstock.optim.sparse import sparse_optimizer, start_accumulators
+from penstock.optim.sparse import sparse_optimizer
+from penstock.runtime.world import World
+
+
+class OneTable:
+    """The table `table` of ones (2 x 4), read by the feature `id`."""
+
+    def __init__(self):
+        table = EmbeddingBagConfig(
+            name="table", num_embeddings=2, embedding_dim=4, feature_names=["id"], init_fn=torch.nn.init.ones_
+        )
+        self.module = EmbeddingBagCollection([table], device=torch.device("meta"))
+
+    def shard(self, optimizer):
+        """Hands the table to torchrec; after that it can be looked up and trained."""
+        self.module = shard(self.module, optimizer, World())
+
+    def step(self, gradient):
+        """Looks row 0 up and gives it this gradient."""
+        row = self.module(KeyedJaggedTensor(["id"], torch.tensor([0]), lengths=torch.tensor([1]))).values()
+        (row * torch.tensor(gradient)).sum().backward()
+
+    def row(self):
+        """Row 0 as it is now."""
+        [table] = self.module.state_dict().values()
+        return table.local_shards()[0].tensor[0].tolist()
+
+
+@pytest.fixture
+def one_table():
+    with process_group(World()):
+        yield OneTable()
 
 
 def section(**optimizer):
@@ -53,7 +88,7 @@ def test_a_new_learning_rate_is_in_force_at_the_very_next_step_but_for_frozen_ta
     one_table, is_frozen, expected
 ):
     if is_frozen:
-        one_table.freeze()
+        one_table.module.requires_grad_(False)
 
     assert trained(one_table, 3, schedule=[0.1, 0.01, 0.0], sgd_optimizer={"lr": 5.0})[0] == pytest.approx(
         expected
@@ -75,7 +110,6 @@ def test_on_gpu_a_kernel_gets_its_settings_by_their_names(name, settings):
 def test_the_accumulators_of_adagrad_start_where_the_run_file_says(one_table):
     adagrad = section(adagrad_optimizer={"lr": 0.1, "initial_accumulator_value": 3.0})
     one_table.shard(sparse_optimizer(adagrad))
-    start_accumulators(adagrad, one_table.module.fused_optimizer)
     one_table.step([1.0, 1.0, 0.0, 0.0])
 
     assert one_table.row() == pytest.approx([0.95, 0.95, 1.0, 1.0])

@@ -6,9 +6,9 @@ import yaml
 import penstock
 from penstock.config.errors import BudgetExceeded, ConfigError
 from penstock.config.sizes import GIB, MIB
-from penstock.metrics.binary import Accuracy
 from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
+from penstock.metrics.row_means import Accuracy
 from penstock.metrics.wiring import BoundMetric
 from penstock.metrics.xauc import XAUC
 from penstock.run.build import (

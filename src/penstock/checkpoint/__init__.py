@@ -7,8 +7,7 @@ opening checks every byte before anything is used. Nothing is ever pickled or un
 package does not import torch.
 """
 
-from penstock.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from penstock.checkpoint.manifest import Difference
-from penstock.checkpoint.store import CheckpointStore, stale
+from penstock.checkpoint.store import Checkpoint, CheckpointStore, open_checkpoint
 
-__all__ = ["Checkpoint", "CheckpointStore", "Difference", "open_checkpoint", "stale"]
+__all__ = ["Checkpoint", "CheckpointStore", "Difference", "open_checkpoint"]

@@ -1,16 +1,21 @@
-"""The table of contents of a checkpoint: what is in it, where, and how to know that it is whole.
+"""The JSON files of a checkpoint: its table of contents, and documents of small state.
 
 `manifest.json` is the last file written. It names every file with its size and checksum and every tensor with
 its shape, dtype and the pieces it is stored in, so that nothing has to be guessed from, or executed out of,
-the rest."""
+the rest. A document is nested dicts and lists of plain values, NumPy arrays and bytes. Nothing is ever pickled.
+"""
 
+import base64
 import dataclasses
 import json
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Self
+
+import numpy as np
 
 from penstock.config.errors import CheckpointError
 
@@ -71,9 +76,8 @@ class Manifest:
     def encode(self) -> bytes:
         """The text of `manifest.json`, with a checksum of itself."""
         body = {"format": FORMAT, **dataclasses.asdict(self)}
-        return json.dumps(
-            {"checkpoint": body, "crc32": _body_checksum(body)}, indent=1, sort_keys=True
-        ).encode()
+        crc32 = zlib.crc32(json.dumps(body, sort_keys=True).encode())
+        return json.dumps({"checkpoint": body, "crc32": crc32}, indent=1, sort_keys=True).encode()
 
     @classmethod
     def read(cls, directory: Path) -> Self:
@@ -90,42 +94,31 @@ class Manifest:
         except OSError as error:
             raise CheckpointError(f"{directory}: {MANIFEST_NAME}: {error.strerror}") from None
         try:
-            return cls._decode(text)
+            envelope = json.loads(text)
+            body = envelope["checkpoint"]
+            if zlib.crc32(json.dumps(body, sort_keys=True).encode()) != envelope["crc32"]:
+                raise ValueError("its checksum differs")
+            if body["format"] != FORMAT:
+                message = f"has format {body['format']}, but this Penstock reads {FORMAT}; upgrade it"
+                raise CheckpointError(f"{directory}: {message}")
+            manifest = cls(
+                step=body["step"],
+                versions=body["versions"],
+                files={name: FileRecord(**record) for name, record in body["files"].items()},
+                tensors={name: TensorRecord.from_json(record) for name, record in body["tensors"].items()},
+                documents=tuple(body["documents"]),
+            )
+            for name in manifest.files:
+                if PurePath(name).name != name:
+                    raise ValueError(f"file name '{name}' leaves the checkpoint")
+            # Every file that is read must be one whose checksum is known.
+            used = {f"{name}.json" for name in manifest.documents}
+            used |= {piece.file for tensor in manifest.tensors.values() for piece in tensor.pieces}
+            if unknown := sorted(used - manifest.files.keys()):
+                raise ValueError(f"file '{unknown[0]}' is used but not listed")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(f"{directory}: {MANIFEST_NAME} is damaged ({error})") from None
-        except CheckpointError as error:
-            raise CheckpointError(f"{directory}: {error}") from None
-
-    @classmethod
-    def _decode(cls, text: bytes) -> Self:
-        envelope = json.loads(text)
-        body = envelope["checkpoint"]
-        if _body_checksum(body) != envelope["crc32"]:
-            raise ValueError("its checksum differs")
-        if body["format"] != FORMAT:
-            raise CheckpointError(
-                f"has format {body['format']}, but this Penstock reads {FORMAT}; upgrade it"
-            )
-        for name in [*body["files"], *(f"{name}.json" for name in body["documents"])]:
-            if PurePath(name).name != name:
-                raise ValueError(f"file name '{name}' leaves the checkpoint")
-        manifest = cls(
-            step=body["step"],
-            versions=body["versions"],
-            files={name: FileRecord(**record) for name, record in body["files"].items()},
-            tensors={name: TensorRecord.from_json(record) for name, record in body["tensors"].items()},
-            documents=tuple(body["documents"]),
-        )
-        # Every file that is read must be one whose checksum is known.
-        used = {f"{name}.json" for name in manifest.documents}
-        used |= {piece.file for tensor in manifest.tensors.values() for piece in tensor.pieces}
-        if unknown := sorted(used - manifest.files.keys()):
-            raise ValueError(f"file '{unknown[0]}' is used but not listed")
         return manifest
-
-
-def _body_checksum(body: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(body, sort_keys=True).encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +155,51 @@ class Difference:
             "only in the checkpoint": self.extra,
             "not alike": self.changed,
         }
-        return "; ".join(f"{title}: {_listed(names)}" for title, names in parts.items() if names)
+        return "; ".join(
+            f"{title}: {', '.join(names[:10])}" + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+            for title, names in parts.items()
+            if names
+        )
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return ", ".join(names[:10]) + more
+def to_json(value: Any, path: str) -> Any:
+    """A document in what JSON can carry; what it cannot is refused by its path in the document.
+
+    An array becomes `{"$array": {"dtype": "<i8", "shape": [2], "base64": "..."}}`, bytes `{"$bytes": "..."}`, tuples
+    become lists. `from_json` gives arrays and bytes back, bit for bit.
+    """
+    match value:
+        case None | bool() | int() | str() | float():
+            return value
+        case np.ndarray() if not value.dtype.hasobject:
+            content = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+            return {"$array": {"dtype": value.dtype.str, "shape": list(value.shape), "base64": content}}
+        case np.generic() if not value.dtype.hasobject:
+            return to_json(value.item(), path)
+        case bytes() | bytearray():
+            return {"$bytes": base64.b64encode(value).decode()}
+        case list() | tuple():
+            return [to_json(item, f"{path}[{index}]") for index, item in enumerate(value)]
+        case dict():
+            for key in value:
+                if not isinstance(key, str) or key.startswith("$"):
+                    raise CheckpointError(
+                        f"{path}: key {key!r} cannot be saved; keys are strings that do not begin with '$'"
+                    )
+            return {key: to_json(item, f"{path}.{key}") for key, item in value.items()}
+    raise CheckpointError(
+        f"{path}: a {type(value).__name__} cannot be saved in a document; give numbers, strings, lists, "
+        "dicts, NumPy arrays or bytes (tensors are saved beside the documents)"
+    )
+
+
+def from_json(item: dict[str, Any]) -> Any:
+    """The object hook that undoes `to_json`."""
+    if "$bytes" in item:
+        return base64.b64decode(item["$bytes"])
+    if "$array" not in item:
+        return item
+    array = item["$array"]
+    dtype, shape = np.dtype(array["dtype"]), array["shape"]
+    values = np.frombuffer(base64.b64decode(array["base64"]), dtype=dtype, count=math.prod(shape))
+    return values.reshape(shape).copy()

@@ -4,13 +4,12 @@ Our own storage, because that of torch holds a copy of all tables while it write
 checksums are taken on the way.
 """
 
-import dataclasses
 import json
-import os
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -23,14 +22,7 @@ from torch.distributed.checkpoint.metadata import (
     TensorProperties,
     TensorStorageMetadata,
 )
-from torch.distributed.checkpoint.planner import (
-    LoadPlan,
-    LoadPlanner,
-    ReadItem,
-    SavePlan,
-    SavePlanner,
-    WriteItem,
-)
+from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
@@ -39,6 +31,7 @@ from torch.futures import Future
 from penstock.checkpoint.manifest import FileRecord, PieceRecord, TensorRecord
 from penstock.config.errors import CheckpointError
 from penstock.runtime.durable import BLOCK_BYTES
+from penstock.runtime.world import World
 
 _CODES = {
     torch.float64: "F64",
@@ -59,11 +52,24 @@ _CODES = {
 }
 
 _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in _CODES}
+"""By the names that manifests have: float32, int64."""
 
 
-def _dtype_name(dtype: torch.dtype) -> str:
-    """As manifests spell it: float32, int64."""
-    return str(dtype).removeprefix("torch.")
+class _Hooks:
+    """What the engine asks of a reader or writer that serves one call: nothing is set up, plans stay as they are."""
+
+    def set_up(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def unchanged(self, plan: Any) -> Any:
+        return plan
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: Any) -> bool:
+        return True
+
+    set_up_storage_reader = set_up_storage_writer = reset = set_up
+    prepare_local_plan = prepare_global_plan = unchanged
 
 
 def value_blocks(tensor: torch.Tensor) -> Iterator[memoryview]:
@@ -76,7 +82,7 @@ def value_blocks(tensor: torch.Tensor) -> Iterator[memoryview]:
         yield block.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
-class SafetensorsReader(StorageReader):
+class SafetensorsReader(_Hooks, StorageReader):
     """Reads pieces of tensors below `directory` into tensors that exist already."""
 
     def __init__(self, directory: Path, tensors: Mapping[str, TensorRecord]) -> None:
@@ -89,7 +95,15 @@ class SafetensorsReader(StorageReader):
         }
 
     def read_metadata(self) -> Metadata:
-        return Metadata({name: _metadata(tensor) for name, tensor in self.tensors.items()})
+        stored: dict[str, Any] = {}
+        for name, tensor in self.tensors.items():
+            chunks = [
+                ChunkStorageMetadata(torch.Size(piece.offsets), torch.Size(piece.shape))
+                for piece in tensor.pieces
+            ]
+            properties = TensorProperties(_DTYPES[tensor.dtype])
+            stored[name] = TensorStorageMetadata(properties, torch.Size(tensor.shape), chunks)
+        return Metadata(stored)
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         by_file: dict[str, list[ReadItem]] = {}
@@ -105,33 +119,6 @@ class SafetensorsReader(StorageReader):
         done: Future[None] = Future()
         done.set_result(None)
         return done
-
-    # What follows is asked for by the engine; a reader serves one load, and the manifest has all it needs.
-
-    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
-        return plan
-
-    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
-        return plans
-
-    def set_up_storage_reader(
-        self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any
-    ) -> None:
-        pass
-
-    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        pass
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        return True
-
-
-def _metadata(tensor: TensorRecord) -> TensorStorageMetadata:
-    chunks = [
-        ChunkStorageMetadata(torch.Size(piece.offsets), torch.Size(piece.shape)) for piece in tensor.pieces
-    ]
-    return TensorStorageMetadata(TensorProperties(_DTYPES[tensor.dtype]), torch.Size(tensor.shape), chunks)
 
 
 def _read_box(
@@ -171,19 +158,52 @@ class _Written(NamedTuple):
     file: FileRecord
 
 
-class SafetensorsWriter(StorageWriter):
-    """Writes pieces of tensors below `directory`; `files` and `tensors` are filled on the first rank."""
+@dataclass
+class SafetensorsWriter(_Hooks, StorageWriter):
+    """Writes pieces of tensors into the file of one rank; `files` and `tensors` are filled on the first rank."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.files: dict[str, FileRecord] = {}
-        self.tensors: dict[str, TensorRecord] = {}
+    path: Path
+    files: dict[str, FileRecord] = field(default_factory=dict)
+    tensors: dict[str, TensorRecord] = field(default_factory=dict)
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
+        """Write the items into one file; wide dtypes first, so that all values are aligned."""
         done: Future[list[WriteResult]] = Future()
-        done.set_result(
-            _write_file(self.directory / plan.storage_data, plan.items, planner) if plan.items else []
-        )
+        if not plan.items:
+            done.set_result([])
+            return done
+        pieces = []
+        for item in plan.items:
+            data = item.tensor_data
+            assert data is not None, "only tensors are given to the engine"
+            offsets, name = tuple(data.chunk.offsets), item.index.fqn
+            if data.chunk.sizes != data.size:
+                name += f"@{','.join(map(str, offsets))}"
+            pieces.append((data.properties.dtype, name, offsets, data.chunk.sizes, item))
+        pieces.sort(key=lambda piece: (-piece[0].itemsize, piece[4].index.fqn, piece[2]))
+        header, starts = {}, [0]
+        for dtype, name, _, sizes, _ in pieces:
+            starts.append(starts[-1] + sizes.numel() * dtype.itemsize)
+            header[name] = {"dtype": _CODES[dtype], "shape": list(sizes), "data_offsets": starts[-2:]}
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        opening = len(text).to_bytes(8, "little") + text
+        crc, size_bytes = zlib.crc32(opening), len(opening)
+        with self.path.open("xb") as stream:
+            stream.write(opening)
+            for *_, item in pieces:
+                tensor = planner.resolve_data(item)
+                assert isinstance(tensor, torch.Tensor), "only tensors are given to the engine"
+                for block in value_blocks(tensor):
+                    crc = zlib.crc32(block, crc)
+                    size_bytes += stream.write(block)
+            stream.flush()
+            os.fsync(stream.fileno())
+        file, results = FileRecord(size_bytes, crc), []
+        for (_, _, offsets, sizes, item), start, end in zip(pieces, starts, starts[1:], strict=False):
+            piece = PieceRecord(offsets, tuple(sizes), self.path.name, len(opening) + start)
+            results.append(WriteResult(item.index, end - start, _Written(piece, file)))
+        done.set_result(results)
         return done
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
@@ -195,119 +215,54 @@ class SafetensorsWriter(StorageWriter):
             self.files[written.piece.file] = written.file
         for name, stored in metadata.state_dict_metadata.items():
             assert isinstance(stored, TensorStorageMetadata), "only tensors are given to the engine"
-            dtype = _dtype_name(stored.properties.dtype)
+            dtype = str(stored.properties.dtype).removeprefix("torch.")
             self.tensors[name] = TensorRecord(tuple(stored.size), dtype, tuple(pieces[name]))
-
-    def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        return [
-            dataclasses.replace(plan, storage_data=f"rank-{rank:05}.safetensors")
-            for rank, plan in enumerate(plans)
-        ]
-
-    def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        return plan
-
-    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        pass
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        return True
-
-
-def _write_file(path: Path, items: list[WriteItem], planner: SavePlanner) -> list[WriteResult]:
-    """Write the items into one file; wide dtypes first, so that all values are aligned."""
-    pieces = []
-    for item in items:
-        data = item.tensor_data
-        assert data is not None, "only tensors are given to the engine"
-        offsets, name = tuple(data.chunk.offsets), item.index.fqn
-        if data.chunk.sizes != data.size:
-            name += f"@{','.join(map(str, offsets))}"
-        pieces.append((data.properties.dtype, name, offsets, data.chunk.sizes, item))
-    pieces.sort(key=lambda piece: (-piece[0].itemsize, piece[4].index.fqn, piece[2]))
-    header, starts = {}, [0]
-    for dtype, name, _, sizes, _ in pieces:
-        starts.append(starts[-1] + sizes.numel() * dtype.itemsize)
-        header[name] = {"dtype": _CODES[dtype], "shape": list(sizes), "data_offsets": starts[-2:]}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    opening = len(text).to_bytes(8, "little") + text
-    crc, size_bytes = zlib.crc32(opening), len(opening)
-    with path.open("xb") as stream:
-        stream.write(opening)
-        for *_, item in pieces:
-            tensor = planner.resolve_data(item)
-            assert isinstance(tensor, torch.Tensor), "only tensors are given to the engine"
-            for block in value_blocks(tensor):
-                crc = zlib.crc32(block, crc)
-                size_bytes += stream.write(block)
-        stream.flush()
-        os.fsync(stream.fileno())
-    file = FileRecord(size_bytes, crc)
-    return [
-        WriteResult(
-            index=item.index,
-            size_in_bytes=end - start,
-            storage_data=_Written(PieceRecord(offsets, tuple(sizes), path.name, len(opening) + start), file),
-        )
-        for (_, _, offsets, sizes, item), start, end in zip(pieces, starts, starts[1:], strict=False)
-    ]
 
 
 def write_tensors(
-    directory: Path, tensors: Mapping[str, torch.Tensor], alone: bool
+    directory: Path, tensors: Mapping[str, torch.Tensor], world: World
 ) -> tuple[dict[str, FileRecord], dict[str, TensorRecord]]:
     """Write tensors below `directory`; the first rank learns what was written. Every rank must call."""
-    with _without_notices():
+    writer = SafetensorsWriter(directory / f"rank-{world.rank:05}.safetensors")
+    with _engine(directory):
         for name, tensor in tensors.items():
             if not isinstance(tensor, torch.Tensor):
                 raise CheckpointError(f"'{name}' is a {type(tensor).__name__}, not a tensor")
             if tensor.dtype not in _CODES:
-                raise CheckpointError(
-                    f"'{name}' has dtype {_dtype_name(tensor.dtype)}, which cannot be saved"
-                )
-    writer = SafetensorsWriter(directory)
-    with _engine_errors(directory):
-        save(dict(tensors), storage_writer=writer, no_dist=alone)
+                dtype = str(tensor.dtype).removeprefix("torch.")
+                raise CheckpointError(f"'{name}' has dtype {dtype}, which cannot be saved")
+        save(dict(tensors), storage_writer=writer, no_dist=world.num_ranks == 1)
     return writer.files, writer.tensors
 
 
 def read_tensors(
-    directory: Path, stored: Mapping[str, TensorRecord], into: Mapping[str, torch.Tensor], alone: bool
+    directory: Path, stored: Mapping[str, TensorRecord], into: Mapping[str, torch.Tensor], world: World
 ) -> None:
     """Fill the tensors of `into`, whose names and shapes fit, in place. Every rank must call."""
-    with _engine_errors(directory), torch.no_grad():
-        load(dict(into), storage_reader=SafetensorsReader(directory, stored), no_dist=alone)
+    with _engine(directory), torch.no_grad():
+        load(dict(into), storage_reader=SafetensorsReader(directory, stored), no_dist=world.num_ranks == 1)
 
 
 def describe(tensors: Mapping[str, torch.Tensor]) -> dict[str, TensorRecord]:
     """Names, whole shapes and dtypes, to compare with what a checkpoint holds."""
-    with _without_notices():
+    with _engine():
         return {
-            name: TensorRecord(tuple(tensor.size()), _dtype_name(tensor.dtype))
+            name: TensorRecord(tuple(tensor.size()), str(tensor.dtype).removeprefix("torch."))
             for name, tensor in tensors.items()
         }
 
 
 @contextmanager
-def _engine_errors(directory: Path) -> Iterator[None]:
-    """Turn the engine's report of what failed on which rank into one line."""
+def _engine(directory: Path | None = None) -> Iterator[None]:
+    """Turn the engine's report of what failed on which rank into one line.
+
+    Leaves out torch's notices about ShardedTensor, which is torchrec's choice, and a missing group.
+    """
     try:
-        with _without_notices():
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="torch.distributed is disabled")
+            warnings.filterwarnings("ignore", message="Please use DTensor instead")
             yield
     except CheckpointException as error:
         rank, (reason, _) = min(error.failures.items())
         raise CheckpointError(f"{directory}: rank {rank}: {reason}") from error
-
-
-@contextmanager
-def _without_notices() -> Iterator[None]:
-    """Leave out torch's notices about ShardedTensor, which is torchrec's choice, and a missing group."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
-        warnings.filterwarnings("ignore", message="Please use DTensor instead")
-        yield

@@ -1,18 +1,30 @@
-"""A directory of checkpoints, `step-N` each: whole or absent, the newest ones kept."""
+"""A directory of checkpoints, `step-N` each: whole or absent, the newest ones kept, verified before they are read."""
 
+import dataclasses
+import json
 import logging
 import re
 import shutil
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.checkpoint.checkpoint import Checkpoint, Ranks, check_sizes, open_checkpoint, read_document
-from penstock.checkpoint.documents import encode_document
-from penstock.checkpoint.manifest import MANIFEST_NAME, FileRecord, Manifest
+import numpy as np
+
+from penstock.checkpoint.manifest import (
+    MANIFEST_NAME,
+    Difference,
+    FileRecord,
+    Manifest,
+    TensorRecord,
+    from_json,
+    to_json,
+)
 from penstock.config.errors import CheckpointError
+from penstock.runtime.checksums import file_checksum
 from penstock.runtime.durable import remove_at_once, sync_path, write_durably
 from penstock.runtime.world import Collectives, OneProcess, World, installed_versions
 
@@ -21,13 +33,131 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+Result = TypeVar("Result")
+
 _STEP = re.compile(r"step-(\d+)|\.step-(\d+)\.replaced")
 
 _DOCUMENT = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """This rank and its way to talk to the others."""
+
+    world: World = field(default_factory=World)
+    collectives: Collectives = field(default_factory=OneProcess)
+
+    def together(self, action: Callable[[], Result], *, first_only: bool = False) -> Result:
+        """Run `action` on every rank, or on the first; when it fails on any, every rank raises the first one's reason.
+
+        Without it a full disk on one rank would leave the others waiting.
+        """
+        problem, result = "", None
+        try:
+            if self.world.rank == 0 or not first_only:
+                result = action()
+        except (OSError, CheckpointError) as error:
+            problem = str(error)
+        if self.world.num_ranks > 1:
+            problem = next(filter(None, self.gather_strings(problem)), "")
+        if problem:
+            raise CheckpointError(problem)
+        return result  # type: ignore[return-value]  # no problem anywhere, so this rank has its result
+
+    def gather_strings(self, text: str) -> list[str]:
+        """Every rank's text, in rank order, on all ranks."""
+        content = np.frombuffer(text.encode(), dtype=np.uint8)
+        return [part.tobytes().decode() for part in self.collectives.gather(content)]
+
+
+class Checkpoint:
+    """A checkpoint whose files are all there and unchanged since they were written."""
+
+    def __init__(self, path: Path, manifest: Manifest, ranks: Ranks) -> None:
+        self.path, self.manifest, self._ranks = path, manifest, ranks
+        self.step = manifest.step
+        """How many steps had been taken when it was written."""
+        self.tensors: Mapping[str, TensorRecord] = manifest.tensors
+        """Shape and dtype of every tensor, by name."""
+        self.documents: dict[str, Any] = {name: _document(path, name) for name in manifest.documents}
+
+    def difference(self, into: "Mapping[str, torch.Tensor]") -> Difference:
+        """How the tensors of `into`, of all ranks together, differ from those of the checkpoint.
+
+        Every rank must call and learns the same: a rank knows the optimizer state of its own tables only.
+        """
+        from penstock.checkpoint.storage import describe
+
+        own = {name: dataclasses.asdict(record) for name, record in describe(into).items()}
+        wanted: dict[str, TensorRecord] = {}
+        for of_rank in map(json.loads, self._ranks.gather_strings(json.dumps(own))):
+            wanted.update((name, TensorRecord.from_json(record)) for name, record in of_rank.items())
+        return Difference.between(self.tensors, wanted)
+
+    def load_tensors(self, into: "Mapping[str, torch.Tensor]", strict: bool = True) -> Difference:
+        """Fill the tensors of `into` in place; every rank must call.
+
+        Everything is compared before anything is read. `strict` wants the same names on both sides; otherwise
+        what both have is loaded, and the difference is for the caller to show. A tensor of another shape or
+        dtype is always an error.
+        """
+        from penstock.checkpoint.storage import read_tensors
+
+        difference = self.difference(into)
+        refused = difference if strict else Difference(changed=difference.changed)
+        if refused:
+            raise CheckpointError(f"{self.path}: does not fit this model: {refused}")
+        wanted = {name: tensor for name, tensor in into.items() if name in self.tensors}
+        read_tensors(self.path, self.tensors, wanted, self._ranks.world)
+        return difference
+
+
+def open_checkpoint(path: Path, ranks: Ranks | None = None) -> Checkpoint:
+    """Open a checkpoint after checking every byte of it; every rank must call, and each checks its part."""
+    ranks = ranks or Ranks()
+
+    def verified() -> Manifest:
+        manifest = _manifest(path)
+        for name in sorted(manifest.files)[ranks.world.rank :: ranks.world.num_ranks]:
+            _check_content(path, manifest, name)
+        return manifest
+
+    return Checkpoint(path, ranks.together(verified), ranks)
+
+
+def _manifest(path: Path) -> Manifest:
+    """The manifest of a checkpoint whose files are all there and as long as they were."""
+    manifest = Manifest.read(path)
+    for name, record in manifest.files.items():
+        try:
+            size_bytes = (path / name).stat().st_size
+        except OSError:
+            raise CheckpointError(f"{path}: file '{name}' is missing") from None
+        if size_bytes != record.size_bytes:
+            raise CheckpointError(
+                f"{path}: file '{name}' has {size_bytes} bytes instead of {record.size_bytes}"
+            )
+    return manifest
+
+
+def _check_content(path: Path, manifest: Manifest, file: str) -> None:
+    if file_checksum(path / file) != manifest.files[file].crc32:
+        raise CheckpointError(f"{path}: file '{file}' was changed or damaged after it was written")
+
+
+def _document(path: Path, name: str) -> Any:
+    try:
+        return json.loads((path / f"{name}.json").read_bytes(), object_hook=from_json)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: document '{name}' cannot be read ({error})") from None
+
+
 class CheckpointStore:
-    """Saves and finds the checkpoints of one run. With several ranks, every rank makes every call."""
+    """Saves and finds the checkpoints of one run. With several ranks, every rank makes every call.
+
+    Hidden names, `.step-N.tmp`, `.replaced` and `.removed`, are of what is being written, replaced or removed; what a
+    kill leaves of them the next save tidies up.
+    """
 
     def __init__(
         self,
@@ -56,11 +186,7 @@ class CheckpointStore:
         """
         from penstock.checkpoint.storage import write_tensors
 
-        staging, replaced, visible = (
-            self._hidden(step, "tmp"),
-            self._hidden(step, "replaced"),
-            self._visible(step),
-        )
+        staging, visible = self.directory / f".step-{step}.tmp", self.directory / f"step-{step}"
 
         def stage() -> None:
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -71,23 +197,24 @@ class CheckpointStore:
             for name, value in documents.items():
                 if not _DOCUMENT.fullmatch(name) or f"{name}.json" == MANIFEST_NAME:
                     raise CheckpointError(f"'{name}' cannot name a document; use letters, digits and '_'")
-                content = encode_document(name, value)
+                content = json.dumps(to_json(value, name), indent=1, sort_keys=True).encode()
                 write_durably(staging / f"{name}.json", content)
                 files[f"{name}.json"] = FileRecord(len(content), zlib.crc32(content))
             manifest = Manifest(step, installed_versions(), files, layout, tuple(sorted(documents)))
             # The manifest makes the directory a checkpoint.
             write_durably(staging / MANIFEST_NAME, manifest.encode())
             sync_path(staging)
+            replaced = self.directory / f".step-{step}.replaced"
             if visible.exists():
                 visible.rename(replaced)  # where it is still found
             staging.rename(visible)
             sync_path(self.directory)
             shutil.rmtree(replaced, ignore_errors=True)
-            self._remove(stale(self.steps(), self.keep, {*protect, step}))
+            self._keep_newest({*protect, step})
 
-        self._ranks.first_only(stage)
-        files, layout = self._ranks.together(lambda: write_tensors(staging, tensors, self._ranks.alone))
-        self._ranks.first_only(publish)
+        self._ranks.together(stage, first_only=True)
+        files, layout = self._ranks.together(lambda: write_tensors(staging, tensors, self._ranks.world))
+        self._ranks.together(publish, first_only=True)
         return visible
 
     def remove_stale(self, protect: Collection[int] = ()) -> None:
@@ -95,16 +222,33 @@ class CheckpointStore:
 
         def tidy() -> None:
             self._sweep()
-            self._remove(stale(self.steps(), self.keep, protect))
+            self._keep_newest(protect)
 
-        self._ranks.first_only(tidy)
+        self._ranks.together(tidy, first_only=True)
+
+    def _sweep(self) -> None:
+        """What a killed run was replacing comes back, its other leftovers go."""
+        for replaced in self.directory.glob(".step-*.replaced"):
+            visible = self.directory / replaced.name.removeprefix(".").removesuffix(".replaced")
+            if not visible.exists():
+                replaced.rename(visible)
+        for leftover in self.directory.glob(".step-*.*"):
+            shutil.rmtree(leftover)
+
+    def _keep_newest(self, protect: Collection[int]) -> None:
+        """Remove all whole checkpoints but the newest and the protected ones."""
+        if not 0 < self.keep < len(self.all_steps()):
+            return
+        for step in self.steps()[: -self.keep]:
+            if step not in protect:
+                remove_at_once(self.directory / f"step-{step}", self.directory / f".step-{step}.removed")
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints that look whole (all files there, with their sizes), rising."""
         whole = []
         for step in self.all_steps():
             with suppress(CheckpointError):
-                check_sizes(self._path(step), Manifest.read(self._path(step)))
+                _manifest(self._path(step))
                 whole.append(step)
         return whole
 
@@ -139,7 +283,12 @@ class CheckpointStore:
         """
         for step in reversed(self.all_steps()):
             with suppress(CheckpointError):
-                return read_document(self._path(step), name)
+                path = self._path(step)
+                manifest = _manifest(path)
+                if name not in manifest.documents:
+                    return None
+                _check_content(path, manifest, f"{name}.json")
+                return _document(path, name)
         return None
 
     def open(self, which: int | str | Path) -> Checkpoint:
@@ -163,35 +312,5 @@ class CheckpointStore:
 
     def _path(self, step: int) -> Path:
         """Where a step is to be read: a replaced one counts while the new one is not there."""
-        visible, replaced = self._visible(step), self._hidden(step, "replaced")
+        visible, replaced = self.directory / f"step-{step}", self.directory / f".step-{step}.replaced"
         return replaced if replaced.exists() and not visible.exists() else visible
-
-    def _visible(self, step: int) -> Path:
-        return self.directory / f"step-{step}"
-
-    def _hidden(self, step: int, why: str) -> Path:
-        """A name for what is being written (tmp), replaced or removed; the next save tidies up."""
-        return self.directory / f".step-{step}.{why}"
-
-    def _sweep(self) -> None:
-        """What a killed run was replacing comes back, its other leftovers go."""
-        for step in self.all_steps():
-            if self._path(step) != self._visible(step):
-                self._path(step).rename(self._visible(step))
-        for leftover in self.directory.glob(".step-*.*"):
-            shutil.rmtree(leftover)
-
-    def _remove(self, steps: Iterable[int]) -> None:
-        for step in steps:
-            remove_at_once(self._visible(step), self._hidden(step, "removed"))
-
-
-def stale(steps: Collection[int], keep: int, protected: Collection[int] = ()) -> list[int]:
-    """The steps to remove: all but the newest `keep` and the protected ones; a `keep` of 0 keeps everything.
-
-    >>> stale([10, 20, 30, 40], keep=2, protected=[10])
-    [20]
-    """
-    if keep <= 0:
-        return []
-    return [step for step in sorted(steps)[:-keep] if step not in protected]

@@ -1,9 +1,8 @@
 """Divides the embedding tables of a model among the ranks, their optimizer fused into the backward pass."""
 
-from typing import Any
-
 import torch
 from torch import nn
+from torch.distributed.optim.apply_optimizer_in_backward import _apply_optimizer_in_backward
 from torchrec.distributed.embedding_types import EmbeddingComputeKernel
 from torchrec.distributed.model_parallel import DistributedModelParallel, get_default_sharders
 from torchrec.distributed.planner import EmbeddingShardingPlanner
@@ -23,8 +22,14 @@ from torchrec.optim.optimizers import in_backward_optimizer_filter
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import TIB
 from penstock.distributed.groups import compute_device
-from penstock.optim.row_adam import RowAdam, RowAdamSettings, use_row_adam
-from penstock.optim.sparse import attach_sparse_optimizer, table_parameters
+from penstock.optim.sparse import (
+    STANDING_STILL,
+    OptimizerInBackward,
+    RowAdam,
+    RowAdamSettings,
+    table_parameters,
+    use_row_adam,
+)
 from penstock.runtime.world import World
 
 # Data-parallel tables are left out because they would ignore the fused optimizer, column-wise ones because a
@@ -40,9 +45,7 @@ _DEVICE_MEMORY_RESERVED = 0.15
 
 
 def shard(
-    model: nn.Module,
-    sparse_optimizer: tuple[type[torch.optim.Optimizer], dict[str, Any]] | None,
-    world: World,
+    model: nn.Module, sparse_optimizer: OptimizerInBackward | None, world: World
 ) -> DistributedModelParallel:
     """The model with its embedding tables divided among the ranks; a process group must be open.
 
@@ -52,9 +55,20 @@ def shard(
     (`requires_grad` False) do not move. Without one (evaluation, prediction) backward must not be called.
     """
     device = compute_device(world)
-    trainable = {name for name, table in table_parameters(model) if table.requires_grad}
+    tables = dict(table_parameters(model))
+    trainable = {name for name, table in tables.items() if table.requires_grad}
+    optimizer_class, settings = sparse_optimizer or STANDING_STILL
+    start = settings.get("initial_accumulator_value", 0.0)
+    settings = {key: value for key, value in settings.items() if key != "initial_accumulator_value"}
     if sparse_optimizer is not None:
-        attach_sparse_optimizer((table for _, table in table_parameters(model)), sparse_optimizer)
+        for name, table in tables.items():
+            # Without an optimizer a frozen table would be given torchrec's default one, and move; so it gets SGD with
+            # a rate of 0. So do tables that are not torchrec's to move.
+            is_moved = name in trainable and optimizer_class is not RowAdam
+            in_backward, arguments = (optimizer_class, settings) if is_moved else STANDING_STILL
+            # torchrec hangs its settings on the table's node in the gradient graph, and changes them.
+            table.requires_grad_(True)
+            _apply_optimizer_in_backward(in_backward, [table], dict(arguments))
     sharded = DistributedModelParallel(
         model,
         device=device,
@@ -63,20 +77,31 @@ def shard(
         # One process has nobody to average gradients with.
         init_data_parallel=world.num_ranks > 1,
     )
-    if sparse_optimizer is not None and sparse_optimizer[0] is RowAdam:
-        use_row_adam(sharded, trainable, RowAdamSettings(**sparse_optimizer[1]))
+    if optimizer_class is RowAdam:
+        use_row_adam(sharded, trainable, RowAdamSettings(**settings))
+    if start:
+        # The kernel itself starts the accumulators of Adagrad at 0. A frozen table has none.
+        for state in sharded.fused_optimizer.state_dict()["state"].values():
+            for part in (part for accumulator in state.values() for part in accumulator.local_shards()):
+                part.tensor.fill_(start)
     return sharded
 
 
 def plan_tables(model: nn.Module, world: World, device: torch.device) -> ShardingPlan:
     """Which rank holds which table. Every rank comes to the same plan by itself, or to the same error."""
+    tables: list[BaseEmbeddingConfig] = []
+    for module in model.modules():
+        if isinstance(module, EmbeddingBagCollection):
+            tables += module.embedding_bag_configs()
+        elif isinstance(module, EmbeddingCollection):
+            tables += module.embedding_configs()
     constraints = {
         table.name: ParameterConstraints(
             sharding_types=_SHARDING_TYPES[device.type],
             compute_kernels=[EmbeddingComputeKernel.FUSED.value],
             pooling_factors=[1.0] * len(table.feature_names),
         )
-        for table in table_configs(model)
+        for table in tables
     }
     on_gpu = device.type == "cuda"
     trainer = TrainerConfig(
@@ -101,16 +126,6 @@ def plan_tables(model: nn.Module, world: World, device: torch.device) -> Shardin
         raise ConfigError(
             f"the embedding tables cannot be divided among {world.num_ranks} ranks: {reason}"
         ) from None
-
-
-def table_configs(model: nn.Module) -> list[BaseEmbeddingConfig]:
-    configs: list[BaseEmbeddingConfig] = []
-    for module in model.modules():
-        if isinstance(module, EmbeddingBagCollection):
-            configs += module.embedding_bag_configs()
-        elif isinstance(module, EmbeddingCollection):
-            configs += module.embedding_configs()
-    return configs
 
 
 def dense_parameters(model: DistributedModelParallel) -> dict[str, nn.Parameter]:

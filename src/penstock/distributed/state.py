@@ -6,7 +6,7 @@ The tensors are those in use, not copies: loading into them is loading into the 
 counts by are copied, and given back after loading.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torchrec.optim.keyed import KeyedOptimizer
 
 from penstock.checkpoint import Checkpoint, Difference
 from penstock.config.errors import CheckpointError
-from penstock.optim.ema import DenseAverages
+from penstock.optim.dense import DenseAverages
 
 _MODEL, _SPARSE, _DENSE, _AVERAGE = "model.", "sparse_optimizer.", "dense_optimizer.", "ema."
 
@@ -31,8 +31,15 @@ def training_state(
 ) -> dict[str, torch.Tensor]:
     """Model, state of the optimizers of its tables and of everything else, and running means where they are kept."""
     state = model_state(model)
-    state.update(_optimizer_state(_SPARSE, model.fused_optimizer))
-    state.update(_optimizer_state(_DENSE, dense_optimizer))
+    for prefix, optimizer in ((_SPARSE, model.fused_optimizer), (_DENSE, dense_optimizer)):
+        for parameter, of_parameter in optimizer.state_dict()["state"].items():
+            for key, value in of_parameter.items():
+                # Fused optimizers put the table's name before the key; the parameter's name has it already.
+                name = f"{prefix}{parameter}.{key.rpartition('.')[2]}"
+                if isinstance(value, torch.Tensor):
+                    state[name] = value
+                elif isinstance(value, int | float):  # as an array of NumPy a float keeps all its digits
+                    state[name] = torch.from_numpy(np.asarray(value))
     means = averages.state_dict() if averages is not None else {}
     return state | {f"{_AVERAGE}{name}": tensor for name, tensor in means.items()}
 
@@ -44,7 +51,7 @@ def load_training_state(
     averages: DenseAverages | None = None,
 ) -> None:
     """Bring model and optimizers to where they were; a checkpoint that does not fit is refused by name."""
-    dense_names = (name.removeprefix(_DENSE) for name in checkpoint.names if name.startswith(_DENSE))
+    dense_names = (name.removeprefix(_DENSE) for name in checkpoint.tensors if name.startswith(_DENSE))
     _create_state(dense_optimizer, {name.rpartition(".")[0] for name in dense_names})
     state = training_state(model, dense_optimizer, averages)
     difference = checkpoint.difference(state)
@@ -64,7 +71,7 @@ def load_training_state(
 
 def load_averages(checkpoint: Checkpoint, model: nn.Module) -> None:
     """Bring the running means of a checkpoint into the dense parameters of a model that scores."""
-    averaged = {name.removeprefix(_AVERAGE) for name in checkpoint.names if name.startswith(_AVERAGE)}
+    averaged = {name.removeprefix(_AVERAGE) for name in checkpoint.tensors if name.startswith(_AVERAGE)}
     if not averaged:
         raise CheckpointError(
             f"{checkpoint.path}: holds no running means of parameters; set eval_config.use_dense_ema: false"
@@ -83,16 +90,6 @@ def load_model_state(checkpoint: Checkpoint, model: nn.Module) -> Difference:
     difference = checkpoint.load_tensors(model_state(model), strict=False)
     extra = tuple(name for name in difference.extra if name.startswith(_MODEL))
     return Difference(difference.missing, extra, difference.changed)
-
-
-def _optimizer_state(prefix: str, optimizer: KeyedOptimizer) -> Iterator[tuple[str, torch.Tensor]]:
-    for parameter, state in optimizer.state_dict()["state"].items():
-        for key, value in state.items():
-            if isinstance(value, torch.Tensor | int | float):
-                # Fused optimizers put the table's name before the key; the parameter's name has it already.
-                name = f"{prefix}{parameter}.{key.rpartition('.')[2]}"
-                # As an array of NumPy a float keeps all its digits.
-                yield name, value if isinstance(value, torch.Tensor) else torch.from_numpy(np.asarray(value))
 
 
 def _create_state(optimizer: KeyedOptimizer, names: Collection[str]) -> None:

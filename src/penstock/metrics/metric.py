@@ -78,34 +78,6 @@ class Bounded(Protocol):
         """Bytes held while the value of these rows is computed."""
 
 
-def needs_of(metric: Any, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
-    return metric.memory_needs(num_rows, num_classes) if isinstance(metric, Bounded) else MemoryNeeds(0, 0)
-
-
-def hold_within(metric: Any, limit_bytes: int, num_rows: int) -> None:
-    if isinstance(metric, Bounded):
-        metric.hold_within(limit_bytes, num_rows)
-
-
-def held_bytes(metric: Any) -> int:
-    return metric.held_bytes if isinstance(metric, Bounded) else 0
-
-
-def computing_bytes(metric: Any) -> int:
-    return metric.computing_bytes if isinstance(metric, Bounded) else 0
-
-
-def divided(needs: Mapping[str, MemoryNeeds], total_bytes: int) -> dict[str, int]:
-    """A share for each name: its need, and of the rest in proportion to what it could use beyond that."""
-    spare = max(0, total_bytes - sum(need.min_bytes for need in needs.values()))
-    wanted = sum(need.ample_bytes - need.min_bytes for need in needs.values())
-    given = min(spare, wanted)
-    return {
-        name: need.min_bytes + (need.ample_bytes - need.min_bytes) * given // max(1, wanted)
-        for name, need in needs.items()
-    }
-
-
 def missing_class(num_negatives: Any, num_positives: Any) -> str | None:
     """Why rows with these counts give no area or entropy; None when both classes are there."""
     if not num_negatives + num_positives:

@@ -102,19 +102,19 @@ class _TopCandidates(MetricSection):
 class RecallAtK(_TopCandidates):
     """Share of rows whose positive is among the first k."""
 
-    path = "penstock.metrics.retrieval:RecallAtK"
+    path = "penstock.metrics.row_means:RecallAtK"
 
 
 class HitRateAtK(_TopCandidates):
     """Share of rows with any positive among the first k."""
 
-    path = "penstock.metrics.retrieval:HitRateAtK"
+    path = "penstock.metrics.row_means:HitRateAtK"
 
 
 class NDCGAtK(_TopCandidates):
     """Discounted gain of the first k against the best possible order."""
 
-    path = "penstock.metrics.retrieval:NDCGAtK"
+    path = "penstock.metrics.row_means:NDCGAtK"
 
 
 class _Error(MetricSection):
@@ -125,25 +125,25 @@ class _Error(MetricSection):
 class MeanAbsoluteError(_Error):
     """Mean of |prediction - label|."""
 
-    path = "penstock.metrics.regression:MeanAbsoluteError"
+    path = "penstock.metrics.row_means:MeanAbsoluteError"
 
 
 class MeanSquaredError(_Error):
     """Mean of (prediction - label) squared."""
 
-    path = "penstock.metrics.regression:MeanSquaredError"
+    path = "penstock.metrics.row_means:MeanSquaredError"
 
 
 class RootMeanSquaredError(_Error):
     """Root of the mean squared error."""
 
-    path = "penstock.metrics.regression:RootMeanSquaredError"
+    path = "penstock.metrics.row_means:RootMeanSquaredError"
 
 
 class LogLoss(MetricSection):
     """Mean binary cross entropy of the probabilities."""
 
-    path = "penstock.metrics.binary:LogLoss"
+    path = "penstock.metrics.row_means:LogLoss"
     predictions = PROBABILITY
     best = Best.min
 
@@ -151,7 +151,7 @@ class LogLoss(MetricSection):
 class Calibration(MetricSection):
     """Sum of the predicted probabilities over the number of positives."""
 
-    path = "penstock.metrics.binary:Calibration"
+    path = "penstock.metrics.row_means:Calibration"
     predictions = PROBABILITY
     best = Best.one
 
@@ -159,7 +159,7 @@ class Calibration(MetricSection):
 class Accuracy(MetricSection):
     """Share of rows that are predicted right."""
 
-    path = "penstock.metrics.binary:Accuracy"
+    path = "penstock.metrics.row_means:Accuracy"
     predictions = ("probs",)
     best = Best.max
 
@@ -245,7 +245,7 @@ class GroupedXAUC(MetricSection):
 class NormalizedEntropy(MetricSection):
     """Cross entropy over the entropy of the base rate."""
 
-    path = "penstock.metrics.binary:NormalizedEntropy"
+    path = "penstock.metrics.row_means:NormalizedEntropy"
     predictions = PROBABILITY
     best = Best.min
 

@@ -9,16 +9,13 @@ import numpy as np
 
 from penstock.config.errors import DataError
 from penstock.metrics.auc import DecayAUC
-from penstock.metrics.inputs import as_array, is_whole
+from penstock.metrics.inputs import as_array
 from penstock.metrics.metric import (
+    Bounded,
     MemoryNeeds,
     Metric,
     MetricState,
     Values,
-    computing_bytes,
-    held_bytes,
-    hold_within,
-    needs_of,
     reduced,
     restored,
 )
@@ -48,7 +45,7 @@ class TrainMetricWrapper:
             raise DataError(
                 f"decay_rate {decay_rate}: rates are from 0 to below 1, with which the first window would never fade"
             )
-        if not is_whole(decay_step) or decay_step < 1:
+        if type(decay_step) is not int or decay_step < 1:
             raise DataError(f"decay_step {decay_step}: windows have a whole number of steps, from 1 on")
         if isinstance(metric, type) or not hasattr(metric, "update"):
             raise DataError(f"{metric!r} is no metric; give an object such as DecayAUC()")
@@ -135,18 +132,21 @@ class TrainMetricWrapper:
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """For so many rows in a step."""
-        return needs_of(self.metric, num_rows * self._decay_step, num_classes)
+        if not isinstance(self.metric, Bounded):
+            return MemoryNeeds(0, 0)
+        return self.metric.memory_needs(num_rows * self._decay_step, num_classes)
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:
-        hold_within(self.metric, limit_bytes, num_rows * self._decay_step)
+        if isinstance(self.metric, Bounded):
+            self.metric.hold_within(limit_bytes, num_rows * self._decay_step)
 
     @property
     def held_bytes(self) -> int:
-        return held_bytes(self.metric)
+        return self.metric.held_bytes if isinstance(self.metric, Bounded) else 0
 
     @property
     def computing_bytes(self) -> int:
-        return computing_bytes(self.metric)
+        return self.metric.computing_bytes if isinstance(self.metric, Bounded) else 0
 
     def _close_window(self) -> None:
         """The only moment at which ranks exchange anything. A window without a value changes nothing."""

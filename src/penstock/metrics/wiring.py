@@ -1,13 +1,13 @@
 """From the run file to metrics that read a model's predictions."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from penstock.config.errors import ConfigError, DataError, PenstockError, Problem
 from penstock.config.registry import Registry, error_text, make_part, require_call, result_name
-from penstock.metrics.metric import Metric, Values
+from penstock.metrics.metric import Bounded, MemoryNeeds, Metric, Values
 from penstock.metrics.sections import CustomMetric, MetricConfig, MetricSection, TrainMetricConfig
 from penstock.metrics.windows import TrainMetricWrapper
 from penstock.runtime.world import Collectives
@@ -47,19 +47,16 @@ class BoundMetric:
                     f"{self.name}: needs the column '{self.grouping_key}'; grouping columns: {known}"
                 )
             rows.append(groups[self.grouping_key])
-        with self.naming_failures():
-            self.metric.update(*rows)
-
-    @contextmanager
-    def naming_failures(self) -> Iterator[None]:
         try:
-            yield
-        except PenstockError:
-            raise
+            self.metric.update(*rows)
         except Exception as error:
-            if self.custom is None:
-                raise
-            raise DataError(f"custom_metric '{self.custom}': fails: {error_text(error)}") from error
+            self.raise_named(error)
+
+    def raise_named(self, error: Exception) -> NoReturn:
+        """Raise what the metric raised; of a custom one as a DataError that says where it is defined."""
+        if self.custom is None or isinstance(error, PenstockError):
+            raise error
+        raise DataError(f"custom_metric '{self.custom}': fails: {error_text(error)}") from error
 
 
 def build_metrics(
@@ -129,3 +126,22 @@ def custom_metric(section: CustomMetric) -> Metric:
     if not hasattr(value, "__float__"):
         raise ConfigError(f"custom_metric '{section.place}': compute gives {value!r}, no number")
     return cast(Metric, metric)
+
+
+def memory_needs(metrics: Mapping[str, BoundMetric], num_rows: int) -> dict[str, MemoryNeeds]:
+    """What the metrics need for so many rows, by name; a custom one that is not `Bounded` is left out."""
+    return {
+        name: bound.metric.memory_needs(num_rows, bound.num_classes)
+        for name, bound in metrics.items()
+        if isinstance(bound.metric, Bounded)
+    }
+
+
+def hold_within(metrics: Mapping[str, BoundMetric], limit_bytes: int, num_rows: int) -> None:
+    """Give each metric its need, and of the rest in proportion to what it could use beyond that."""
+    needs = memory_needs(metrics, num_rows)
+    spare = max(0, limit_bytes - sum(need.min_bytes for need in needs.values()))
+    wanted = sum(need.ample_bytes - need.min_bytes for need in needs.values())
+    for name, need in needs.items():
+        more = (need.ample_bytes - need.min_bytes) * min(spare, wanted) // max(1, wanted)
+        cast(Bounded, metrics[name].metric).hold_within(need.min_bytes + more, num_rows)

@@ -1,9 +1,13 @@
-"""Optimizers of everything that is not an embedding table, also by part; learning rates in force at the next step."""
+"""Optimizers of everything that is not an embedding table, also by part, and running means of what they move.
+
+Learning rates, also those of tables, are in force at the next step.
+"""
 
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -21,31 +25,35 @@ Scheduled = tuple[KeyedOptimizer, Schedule]
 """An optimizer and the schedule of its learning rate."""
 
 _PATH = "train_config.dense_optimizer"
+_NUM_UPDATES = "num_updates"
 
 
-def _custom(section: CustomOptimizer, parameters: Any) -> torch.optim.Optimizer:
-    """A custom class, called with parameters, lr and its options."""
-    made = make_part("optimizer", section, parameters, lr=section.lr)
+def _custom(section: CustomOptimizer, path: str, parameters: Any) -> torch.optim.Optimizer:
+    """A custom class, called with parameters, lr and its options; `path` is that of its section."""
+    try:
+        made = make_part("optimizer", section, parameters, lr=section.lr)
+    except ConfigError as error:
+        raise ConfigError.at(path, str(error)) from error
     if not isinstance(made, torch.optim.Optimizer):
-        raise ConfigError(
-            f"custom_optimizer '{section.place}': gives {type(made).__name__}, no torch.optim.Optimizer"
-        )
+        message = f"gives {type(made).__name__}, no torch.optim.Optimizer"
+        raise ConfigError.at(path, f"custom_optimizer '{section.place}': {message}")
     closure = inspect.signature(made.step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:
-        raise ConfigError(
+        raise ConfigError.at(
+            path,
             f"custom_optimizer '{section.place}': its step needs a closure that computes the loss again, which there "
-            "is not; choose an optimizer whose step is called alone"
+            "is not; choose an optimizer whose step is called alone",
         )
     return made
 
 
 def dense_optimizers(
     section: DenseOptimizer, named_parameters: Iterable[tuple[str, torch.nn.Parameter]]
-) -> dict[str, Scheduled]:
-    """The optimizers of these parameters with their schedules: `dense`, and `dense_part_0`, ... for the parts.
+) -> tuple[KeyedOptimizer, dict[str, Scheduled]]:
+    """One optimizer for all these parameters, and those it is made of: `dense`, and `dense_part_0`, ... for the parts.
 
-    Each saves its state by parameter name. A parameter belongs to the first part whose pattern matches its whole name.
-    Parts that take nothing would change nothing: an error, all of them at once.
+    It steps, saves and restores them by parameter name. A parameter belongs to the first part whose pattern matches its
+    whole name. Parts that take nothing would change nothing: an error, all of them at once.
     """
     named, parts = dict(named_parameters), section.part_optimizers
     taken: list[dict[str, torch.nn.Parameter]] = [{} for _ in [*parts, section]]
@@ -59,36 +67,22 @@ def dense_optimizers(
     ]
     if problems:
         raise ConfigError(problems)
-    scheduled = (
-        {"dense": (_optimizer(section, taken[-1], _PATH), build_schedule(section))} if taken[-1] else {}
-    )
-    for i, part in enumerate(parts):
-        optimizer = _optimizer(part, taken[i], f"{_PATH}.part_optimizers[{i}]")
-        scheduled[f"dense_part_{i}"] = (optimizer, build_schedule(part))
-    return scheduled
-
-
-def combined(scheduled: Mapping[str, Scheduled]) -> KeyedOptimizer:
-    """One optimizer for all of them, which steps, saves and restores them by parameter name."""
-    return CombinedOptimizer([optimizer for optimizer, _ in scheduled.values()])
-
-
-def _optimizer(
-    section: DenseOptimizerOptions, parameters: Mapping[str, torch.nn.Parameter], path: str
-) -> KeyedOptimizer:
-    chosen = section.chosen("optimizer")
-    if chosen is None:
-        raise ConfigError.at(path, f"choose an optimizer: {', '.join(section.one_of['optimizer'])}")
-    name, options = chosen
-    factory: Callable[[Any], torch.optim.Optimizer]
-    if isinstance(options, CustomOptimizer):
-        factory = partial(_custom, options)
-    else:
-        factory = partial(getattr(torch.optim, options.torch_class), **options.arguments())
-    try:
-        return KeyedOptimizerWrapper(parameters, factory)
-    except ConfigError as error:
-        raise ConfigError.at(f"{path}.{name}", str(error)) from error
+    owners: list[tuple[str, str, DenseOptimizerOptions]] = [("dense", _PATH, section)]
+    owners += [(f"dense_part_{i}", f"{_PATH}.part_optimizers[{i}]", part) for i, part in enumerate(parts)]
+    scheduled: dict[str, Scheduled] = {}
+    for (name, path, own), parameters in zip(owners, [taken[-1], *taken[:-1]], strict=True):
+        if not parameters:
+            continue
+        chosen = own.chosen("optimizer")
+        if chosen is None:
+            raise ConfigError.at(path, f"choose an optimizer: {', '.join(own.one_of['optimizer'])}")
+        kind, options = chosen
+        if isinstance(options, CustomOptimizer):
+            factory = partial(_custom, options, f"{path}.{kind}")
+        else:
+            factory = partial(getattr(torch.optim, options.torch_class), **options.arguments())
+        scheduled[name] = (KeyedOptimizerWrapper(parameters, factory), build_schedule(own))
+    return CombinedOptimizer([optimizer for optimizer, _ in scheduled.values()]), scheduled
 
 
 def _why_empty(pattern: str, named: Mapping[str, object]) -> str:
@@ -127,3 +121,49 @@ def is_fused(optimizer: torch.optim.Optimizer) -> bool:
     if isinstance(optimizer, CombinedOptimizer):
         return all(is_fused(part) for _, part in optimizer.optimizers)
     return isinstance(optimizer, FusedOptimizer)
+
+
+class DenseAverages:
+    """mean = decay * mean + (1 - decay) * parameter after every step; it starts as the parameters after the first.
+
+    Embedding tables are left out: most of their rows do not move in a step. So are the running statistics of batch
+    normalisation, which are means already.
+    """
+
+    def __init__(self, parameters: Mapping[str, torch.nn.Parameter], decay: float = 0.999) -> None:
+        self._parameters: list[torch.Tensor] = list(parameters.values())
+        self._decay = decay
+        self._means = [parameter.detach().clone() for parameter in self._parameters]
+        self._count = torch.zeros((), dtype=torch.int64)
+        self._names = list(parameters)
+
+    @torch.no_grad()
+    def update(self) -> None:
+        if self._parameters:
+            share = 1 - self._decay if self._count else 1.0
+            torch._foreach_lerp_(self._means, self._parameters, share)
+        self._count += 1
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Inside, the parameters hold their means; before the first step there are none, and nothing changes."""
+        if not self._count or not self._parameters:
+            yield
+            return
+        kept = [parameter.detach().clone() for parameter in self._parameters]
+        with torch.no_grad():
+            torch._foreach_copy_(self._parameters, self._means)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_(self._parameters, kept)
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """The means by parameter name and the count of updates: the tensors in use, not copies."""
+        return {**dict(zip(self._names, self._means, strict=True)), _NUM_UPDATES: self._count}
+
+    @torch.no_grad()
+    def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
+        for name, tensor in self.state_dict().items():
+            tensor.copy_(state[name])

@@ -8,13 +8,13 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.load import parse_section
 from penstock.config.registry import error_text, make_part, require_call
 from penstock.config.section import Section
-from penstock.optim.sections import DenseOptimizerOptions, SparseOptimizer
 from penstock.optim.sections.schedules import (
     ConstantLR,
     CosineAnnealingLR,
@@ -29,13 +29,52 @@ from penstock.optim.sections.schedules import (
 )
 
 Formula = Callable[[float, int], float]
-"""From the base rate and the number of completed steps (or epochs) to a rate."""
+"""From the base rate and the number of completed steps (or epochs), those of the warm-up apart, to a rate."""
+
+
+def exponential_decay(section: ExponentialDecayLR, base: float, completed: int) -> float:
+    """base * decay_factor ^ (completed / decay_size), with staircase floored, never under the minimum."""
+    exponent = completed // section.decay_size if section.staircase else completed / section.decay_size
+    return max(base * math.pow(section.decay_factor, exponent), section.min_learning_rate)
+
+
+def manual_step(section: ManualStepLR, base: float, completed: int) -> float:
+    """The rate of the last size that is passed; before the first the base, or a line from it to the first rate."""
+    sizes, rates = section.schedule_sizes, section.learning_rates
+    if num_passed := bisect_left(sizes, completed):
+        return rates[num_passed - 1]
+    return base + (rates[0] - base) * completed / sizes[0] if section.warmup else base
+
+
+def cosine_annealing(section: CosineAnnealingLR, base: float, completed: int) -> float:
+    """Half a cosine from the base rate to the minimum, where it stays."""
+    return half_cosine(base, section.min_learning_rate, min(completed, section.T_max), section.T_max)
+
+
+def cosine_warm_restarts(section: CosineAnnealingWarmRestartsLR, base: float, completed: int) -> float:
+    """Half cosines of T_0, T_0 * T_mult, ... steps; each starts again at the base rate.
+
+    Counted in whole numbers: a logarithm could miss a restart by one.
+    """
+    size = section.T_0
+    if section.T_mult == 1:
+        completed %= size
+    while completed >= size:
+        completed -= size
+        size *= section.T_mult
+    return half_cosine(base, section.min_learning_rate, completed, size)
+
+
+def half_cosine(base: float, minimum: float, offset: int, size: int) -> float:
+    """From `base` at 0 to `minimum` at `size`."""
+    return minimum + (base - minimum) / 2 * (1 + math.cos(math.pi * offset / size))
 
 
 def custom_formula(section: CustomLR) -> Formula:
     """What the function at the section's place gives; a rate that is no number from 0 on is refused."""
     formula = make_part("learning_rate", section)
     require_call("learning_rate", section, formula, "(base, completed)")
+    name = f"custom_learning_rate '{section.place}'"
 
     def rate(base: float, completed: int) -> float:
         try:
@@ -45,79 +84,6 @@ def custom_formula(section: CustomLR) -> Formula:
         if not hasattr(value, "__float__") or not math.isfinite(value) or value < 0:
             raise ConfigError(f"{name}: gives {value!r} after {completed}, no rate")
         return float(value)
-
-    name = f"custom_learning_rate '{section.place}'"
-
-    return rate
-
-
-def exponential_decay(section: ExponentialDecayLR) -> Formula:
-    """base * decay_factor ^ (completed / decay_size), with staircase floored, never under the minimum."""
-    size, factor, minimum = section.decay_size, section.decay_factor, section.min_learning_rate
-
-    def rate(base: float, completed: int) -> float:
-        exponent = completed // size if section.staircase else completed / size
-        return max(base * math.pow(factor, exponent), minimum)
-
-    return warmed_up(rate, section.warmup_learning_rate, section.warmup_size)
-
-
-def manual_step(section: ManualStepLR) -> Formula:
-    """The rate of the last size that is passed; before the first the base, or a line from it to the first rate."""
-    sizes, rates = section.schedule_sizes, section.learning_rates
-
-    def rate(base: float, completed: int) -> float:
-        num_passed = bisect_left(sizes, completed)
-        if num_passed:
-            return rates[num_passed - 1]
-        return base + (rates[0] - base) * completed / sizes[0] if section.warmup else base
-
-    return rate
-
-
-def cosine_annealing(section: CosineAnnealingLR) -> Formula:
-    """Half a cosine from the base rate to the minimum, where it stays."""
-    size, minimum = section.T_max, section.min_learning_rate
-
-    def rate(base: float, completed: int) -> float:
-        return half_cosine(base, minimum, min(completed, size), size)
-
-    return warmed_up(rate, section.warmup_learning_rate, section.warmup_size)
-
-
-def cosine_warm_restarts(section: CosineAnnealingWarmRestartsLR) -> Formula:
-    """Half cosines of T_0, T_0 * T_mult, ... steps; each starts again at the base rate."""
-
-    def rate(base: float, completed: int) -> float:
-        offset, size = offset_in_cycle(completed, section.T_0, section.T_mult)
-        return half_cosine(base, section.min_learning_rate, offset, size)
-
-    return warmed_up(rate, section.warmup_learning_rate, section.warmup_size)
-
-
-def offset_in_cycle(completed: int, first_size: int, factor: int) -> tuple[int, int]:
-    """The offset inside its cycle, and the cycle's size, in whole numbers: a logarithm could miss a restart by one."""
-    if factor == 1:
-        return completed % first_size, first_size
-    size = first_size
-    while completed >= size:
-        completed -= size
-        size *= factor
-    return completed, size
-
-
-def half_cosine(base: float, minimum: float, offset: int, size: int) -> float:
-    """From `base` at 0 to `minimum` at `size`."""
-    return minimum + (base - minimum) / 2 * (1 + math.cos(math.pi * offset / size))
-
-
-def warmed_up(formula: Formula, start: float, size: int) -> Formula:
-    """A line from `start` to the base rate over `size` steps, then the formula, counting from there."""
-
-    def rate(base: float, completed: int) -> float:
-        if completed < size:
-            return start + (base - start) * completed / size
-        return formula(base, completed - size)
 
     return rate
 
@@ -177,24 +143,22 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FormulaSchedule:
-    """A learning rate that depends on nothing but the steps and epochs."""
+    """A learning rate that depends on nothing but the steps and epochs, after the warm-up of its section."""
 
     base: float
     formula: Formula
     by_epoch: bool = False
-    """Whether the formula counts completed epochs instead of completed steps."""
+    """Whether completed epochs are counted instead of completed steps."""
+    warmup_size: int = 0
+    warmup_learning_rate: float = 0.0
 
     def value(self, step: int, epoch: int) -> float:
-        return self.formula(self.base, epoch if self.by_epoch else step) if self.base else 0.0
-
-
-def build_schedule(section: SparseOptimizer | DenseOptimizerOptions) -> Schedule:
-    """The schedule of an optimizer's section; constant when it names none."""
-    optimizer = section.chosen("optimizer")
-    if optimizer is None:
-        raise ConfigError(f"{type(section).__name__}: no optimizer is chosen")
-    _, options = section.chosen("learning_rate") or ("constant_learning_rate", ConstantLR())
-    return schedule_of(options, optimizer[1].lr)
+        completed, start = epoch if self.by_epoch else step, self.warmup_learning_rate
+        if not self.base:
+            return 0.0
+        if completed < self.warmup_size:
+            return start + (self.base - start) * completed / self.warmup_size
+        return self.formula(self.base, completed - self.warmup_size)
 
 
 def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int) -> list[float]:
@@ -213,33 +177,46 @@ def preview_schedule(section: Section | Mapping[str, Any], lr: float, steps: int
             f"preview_schedule: lr {lr!r}, steps {steps!r}: a rate is a number from 0 on, and steps are a whole one"
         )
     if isinstance(section, Mapping):
-        chosen = parse_section(ScheduleOptions, json.dumps(section), "json").section.chosen("learning_rate")
-        section = ConstantLR() if chosen is None else chosen[1]
-    schedule = schedule_of(section, lr)
+        section = parse_section(ScheduleOptions, json.dumps(section), "json").section
+    schedule = build_schedule(section, lr)
     return [schedule.value(completed, completed) for completed in range(steps + 1)]
 
 
-def schedule_of(section: Section, lr: float) -> Schedule:
-    """The schedule of its own section, on a base rate of `lr`."""
+def build_schedule(section: Section, lr: float | None = None) -> Schedule:
+    """The schedule that a section describes, on a base rate of `lr`, or that of the optimizer that it chooses.
+
+    The section is a schedule's own, or one that may name one, such as an optimizer's: constant when it names none.
+    """
+    if isinstance(section, ScheduleOptions):
+        if lr is None and (optimizer := section.chosen("optimizer")) is not None:
+            lr = optimizer[1].lr
+        chosen = section.chosen("learning_rate")
+        section = ConstantLR() if chosen is None else chosen[1]
+    if lr is None:
+        raise ConfigError(f"{type(section).__name__}: no optimizer is chosen, whose rate it is to start from")
     problem = dict(rate_problems(section, lr)).get("min_learning_rate")
     if problem is not None:
         raise ConfigError.at(f"{type(section).__name__}.min_learning_rate", problem)
     if isinstance(section, ReduceOnPlateauLR):
         return PlateauSchedule(section, lr)
-    build = FORMULAS.get(type(section))
-    if build is None:
-        known: list[type[Section]] = [*FORMULAS, ReduceOnPlateauLR]
+    if isinstance(section, CustomLR):
+        return FormulaSchedule(lr, custom_formula(section), section.by_epoch)
+    formula = FORMULAS.get(type(section))
+    if formula is None:
+        known: list[type[Section]] = [*FORMULAS, CustomLR, ReduceOnPlateauLR]
         names = ", ".join(each.__name__ for each in known)
         raise ConfigError(f"{type(section).__name__} is not the section of a schedule; known: {names}")
-    return FormulaSchedule(lr, build(section), getattr(section, "by_epoch", False))
+    settings = {name: getattr(section, name) for name in _COUNTING if hasattr(section, name)}
+    return FormulaSchedule(lr, partial(formula, section), **settings)
 
 
-FORMULAS: dict[type[Section], Callable[[Any], Formula]] = {
-    ConstantLR: lambda section: lambda base, completed: base,
+_COUNTING = ("by_epoch", "warmup_size", "warmup_learning_rate")
+
+FORMULAS: dict[type[Section], Callable[[Any, float, int], float]] = {
+    ConstantLR: lambda section, base, completed: base,
     ExponentialDecayLR: exponential_decay,
     ManualStepLR: manual_step,
     CosineAnnealingLR: cosine_annealing,
     CosineAnnealingWarmRestartsLR: cosine_warm_restarts,
-    CustomLR: custom_formula,
 }
 """The schedules of the run file that are formulas, by their section."""

@@ -17,14 +17,13 @@ from penstock.features import build_features
 from penstock.features.feature import Feature
 from penstock.features.parser import Parser
 from penstock.features.sections import named_features
-from penstock.metrics.metric import divided, hold_within, needs_of
-from penstock.metrics.wiring import BoundMetric, build_metrics
+from penstock.metrics.wiring import BoundMetric, build_metrics, hold_within, memory_needs
 from penstock.models import build_model as build_model_of
 from penstock.models.model import Model, TrainWrapper
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.towers import TowerOptions
-from penstock.optim.ema import DenseAverages
-from penstock.optim.sparse import sparse_optimizer, start_accumulators
+from penstock.optim.dense import DenseAverages
+from penstock.optim.sparse import sparse_optimizer
 from penstock.readers.columns import project
 from penstock.run.requirements import model_section, require_available
 from penstock.run.run_config import RunConfig
@@ -115,11 +114,8 @@ def shard_model(model: Model, train: TrainConfig | None, world: World) -> Sharde
     """Allocate the tables where they belong; with `train`, their optimizer is fused into the backward pass."""
     device = compute_device(world)
     section = None if train is None else train.sparse_optimizer
-    if section is None:
-        module = shard(TrainWrapper(model), None, world)
-    else:
-        module = shard(TrainWrapper(model), sparse_optimizer(section, device.type), world)
-        start_accumulators(section, module.fused_optimizer)
+    fused = None if section is None else sparse_optimizer(section, device.type)
+    module = shard(TrainWrapper(model), fused, world)
     ema = None if train is None else train.dense_optimizer.ema
     averages = None if ema is None else DenseAverages(dense_parameters(module), ema.decay)
     return ShardedModel(module, model, device, averages)
@@ -189,7 +185,7 @@ def share_metrics(
 
     Metrics that keep rows need some of them in memory at the least, and an exact xauc all of them.
     """
-    needs = {key: needs_of(bound.metric, num_rows, bound.num_classes) for key, bound in metrics.items()}
+    needs = memory_needs(metrics, num_rows)
     least, ample = (sum(each) for each in zip(*needs.values(), strict=True)) if needs else (0, 0)
     if ample < MIN_SHARED_BYTES:
         return
@@ -205,14 +201,11 @@ def share_metrics(
             "or raise memory.limit"
         )
     total = max(least, min(ample, left // MAX_PART_OF_REST))
-    given = divided(needs, total)
-    budget.share(name, total, setting=f"{section}.{max(given, key=given.__getitem__)}")
+    largest = max(needs, key=lambda key: needs[key].ample_bytes)
+    budget.share(name, total, setting=f"{section}.{largest}")
 
 
 def bound_metrics(metrics: Mapping[str, BoundMetric], share: Share | None, num_rows: int) -> None:
     """Give each metric its part of the share; without a share they keep to their own limits."""
-    if share is None:
-        return
-    needs = {key: needs_of(bound.metric, num_rows, bound.num_classes) for key, bound in metrics.items()}
-    for key, limit_bytes in divided(needs, share.limit_bytes).items():
-        hold_within(metrics[key].metric, limit_bytes, num_rows)
+    if share is not None:
+        hold_within(metrics, share.limit_bytes, num_rows)

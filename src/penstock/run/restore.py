@@ -220,7 +220,7 @@ def load_renamed(checkpoint: Checkpoint, model: torch.nn.Module, map_file: str |
     if not map_file:
         return load_model_state(checkpoint, model)
     state = model_state(model)
-    stored = {name for name in checkpoint.names if name.startswith(_MODEL)}
+    stored = {name for name in checkpoint.tensors if name.startswith(_MODEL)}
     old_of = read_param_map(Path(map_file), list(state), sorted(stored))
     shapes = describe({name: state[name] for name in old_of})
     for name, old in old_of.items():

@@ -20,7 +20,7 @@ from penstock.metrics.windows import window_misfit
 from penstock.models.model import Model
 from penstock.observe.memory_use import planned_use, use_lines
 from penstock.observe.summary import aligned, counted
-from penstock.optim.dense import combined, dense_optimizers
+from penstock.optim.dense import dense_optimizers
 from penstock.optim.schedules import build_schedule
 from penstock.optim.sections import DenseOptimizer
 from penstock.optim.sparse import table_parameters
@@ -247,8 +247,7 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
     ) as batches:
         sharded = shard_model(model, train, session.world)
         parameters = dense_parameters(sharded.module)
-        scheduled = dense_optimizers(train.dense_optimizer, parameters.items())
-        dense_optimizer = combined(scheduled)
+        dense_optimizer, scheduled = dense_optimizers(train.dense_optimizer, parameters.items())
         if train.sparse_optimizer is not None:
             tables = {"sparse": (sharded.module.fused_optimizer, build_schedule(train.sparse_optimizer))}
             scheduled = {**tables, **scheduled}
@@ -298,8 +297,7 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
 def warn_of_metrics(train: TrainConfig, model: Model, shuffled: bool) -> None:
     """Warn of a metric in the middle of its window, and of one that compares rows that are neighbours in the data."""
     decay_steps = [config.decay_step for task in model.tasks for config in task.train_metrics]
-    misfit = window_misfit(train.log_step_count_steps, decay_steps)
-    if misfit is not None:
+    if decay_steps and (misfit := window_misfit(train.log_step_count_steps, decay_steps)):
         logger.warning("train_config: %s", misfit)
     for path, configs in [
         (f"{task.path}.{key}", getattr(task, key))

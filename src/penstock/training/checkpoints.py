@@ -12,7 +12,7 @@ from torchrec.optim.keyed import KeyedOptimizer
 from penstock.checkpoint import Checkpoint, CheckpointStore
 from penstock.config.errors import CheckpointError
 from penstock.distributed.state import load_model_state, load_training_state, training_state
-from penstock.optim.ema import DenseAverages
+from penstock.optim.dense import DenseAverages
 from penstock.runtime.world import Resumable, State
 from penstock.training.progress import TrainingProgress
 

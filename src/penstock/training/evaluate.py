@@ -133,9 +133,7 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
 def calibration_bins(metrics: Mapping[str, BoundMetric]) -> dict[str, dict[str, list[float]]]:
     """By the name of each AUC among the metrics; an exact one keeps no histogram, and has none."""
     bins = {
-        name: bins_of(bound.metric.state_dict()["counts"])
-        for name, bound in metrics.items()
-        if isinstance(bound.metric, AUC)
+        name: bins_of(bound.metric.counts) for name, bound in metrics.items() if isinstance(bound.metric, AUC)
     }
     return {name: found for name, found in bins.items() if found["rows"]}
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from penstock.config.errors import ConfigError
 from penstock.models.model import Model
-from penstock.optim.row_adam import table_kernels
+from penstock.optim.sparse import table_kernels
 from penstock.runtime.world import State
 from penstock.training.sections import GradClipping, GradScaler, TrainConfig
 

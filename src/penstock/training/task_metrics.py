@@ -8,7 +8,7 @@ import torch
 
 from penstock.config.errors import CheckpointError
 from penstock.metrics.inputs import as_array
-from penstock.metrics.metric import Metric, computing_bytes, held_bytes, reduced
+from penstock.metrics.metric import Bounded, Metric, reduced
 from penstock.metrics.wiring import BoundMetric
 from penstock.runtime.budget import Share
 from penstock.runtime.world import Collectives, State
@@ -69,8 +69,10 @@ class TaskMetrics:
         self._lease(computing=True)
         values = {}
         for name, metric in self._of_ranks().items():
-            with self._metrics[name].naming_failures():
+            try:
                 values[name] = metric.compute()
+            except Exception as error:
+                self._metrics[name].raise_named(error)
         return values
 
     def remarks(self) -> dict[str, str]:
@@ -91,8 +93,10 @@ class TaskMetrics:
     def state_dict(self) -> State:
         states = {}
         for name, bound in self._metrics.items():
-            with bound.naming_failures():
+            try:
                 states[name] = bound.metric.state_dict()
+            except Exception as error:
+                bound.raise_named(error)
         return states
 
     def load_state_dict(self, state: State) -> None:
@@ -114,11 +118,11 @@ class TaskMetrics:
 
     def _lease(self, computing: bool = False) -> None:
         """Values are worked out one after the other, so that one metric at a time needs more than it holds."""
-        if self._share is None or not self._metrics:
+        if self._share is None:
             return
-        metrics = [bound.metric for bound in self._metrics.values()]
-        total = sum(map(held_bytes, metrics))
+        metrics = [bound.metric for bound in self._metrics.values() if isinstance(bound.metric, Bounded)]
+        total = sum(metric.held_bytes for metric in metrics)
         if computing:
-            total += max(computing_bytes(metric) - held_bytes(metric) for metric in metrics)
+            total += max((metric.computing_bytes - metric.held_bytes for metric in metrics), default=0)
         with self._share.lease(min(total, self._share.limit_bytes)):
             pass  # the share remembers the most
