@@ -7,7 +7,6 @@ Where no look can be taken, the report says why, and the run goes on.
 import logging
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from penstock.config.sizes import MIB, format_size
 from penstock.features.build import feature_names
-from penstock.observe.inspect_data import column_table, short_type
+from penstock.observe.inspect_data import column_table, plain_value, short_type
 from penstock.prep.profile import choose_few_pieces, profile_pieces
 from penstock.readers.columns import is_list
 from penstock.readers.quarantine import Quarantine
@@ -23,7 +22,6 @@ from penstock.readers.scan import dataset_type_of, scan_files
 from penstock.runtime.budget import Share
 
 if TYPE_CHECKING:
-    from penstock.run.data import DataSource
     from penstock.run.run_config import RunConfig
     from penstock.run.training import TrainingPlan
 
@@ -47,7 +45,7 @@ def profile_data(run: "RunConfig", plan: "TrainingPlan", process_bytes: int) -> 
         found = _look(run, plan, process_bytes, started_at)
     except Exception as error:  # a run that could be trained never fails for a picture of its data
         _logger.debug("the data were not profiled", exc_info=True)
-        found = {"problem": f"looking at the data failed: {_cut(str(error), 5 * _MAX_CHARACTERS)}"}
+        found = {"problem": f"looking at the data failed: {str(error)[: 5 * _MAX_CHARACTERS]}"}
     finally:
         pa.default_memory_pool().release_unused()
     return {**found, "seconds": round(time.perf_counter() - started_at, 3)}
@@ -75,11 +73,7 @@ def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at
         # Only rows that are trained on count as left out: this look writes no bad row aside.
         ignored = Quarantine(None, sys.maxsize, [file.path for file in scanned.files])
         scanned = scan_files(run.data_config, scanned.files, replace(source.request, quarantine=ignored))
-    uses: dict[str, list[str]] = {}
-    for column, use in _uses(run, source, plan.grouping_columns):
-        if column in scanned.columns.names and use not in uses.setdefault(column, []):
-            uses[column].append(use)
-    uses |= {column: [] for column in source.scanned.columns.names if column not in uses}
+    uses = _uses(run, plan)
     profile = profile_pieces(
         scanned,
         Share("the look at the data", min(free_bytes, max(scanned.min_bytes, _READER_BYTES))),
@@ -92,10 +86,12 @@ def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at
         # The line of `penstock inspect` with what the column is used for and, of a list, how long it is.
         has_items = is_list(facts.type) or pa.types.is_map(facts.type)
         shortest, longest = (facts.length_range if has_items else None) or (None, None)
-        kept = {name: _cut(value) if isinstance(value, str) else value for name, value in row.items()}
-        del kept["nulls"]
-        kept |= {"type": short_type(facts.type), "used_for": uses[facts.name]}
-        columns.append({**kept, "shortest": shortest, "longest": longest})
+        line = {name: plain_value(value) for name, value in row.items() if name != "nulls"}
+        for name, value in line.items():
+            if isinstance(value, str) and len(value) > _MAX_CHARACTERS:
+                line[name] = value[: _MAX_CHARACTERS - 1] + "…"
+        line |= {"type": short_type(facts.type), "used_for": uses[facts.name]}
+        columns.append({**line, "shortest": shortest, "longest": longest})
     return {
         "rows": profile.num_rows,
         "rows_looked_at": profile.num_seen,
@@ -104,24 +100,26 @@ def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at
     }
 
 
-def _uses(run: "RunConfig", source: "DataSource", grouping: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Columns and what the run does with them, labels and weights first."""
-    parser = source.parser
-    yield from ((column, "label") for column in parser.label_fields)
-    yield from ((column, "sample weight") for column in parser.sample_weight_fields)
-    yield from ((column, "mask of classes") for column in parser.side.masks)
-    yield from ((column, f"session {name}") for name, column in parser.side.sessions.items())
+def _uses(run: "RunConfig", plan: "TrainingPlan") -> dict[str, list[str]]:
+    """Columns that are read and what the run does with them, labels and weights first."""
+    source, parser = plan.source, plan.source.parser
+    found = [(column, "label") for column in parser.label_fields]
+    found += [(column, "sample weight") for column in parser.sample_weight_fields]
+    found += [(column, "mask of classes") for column in parser.side.masks]
+    found += [(column, f"session {name}") for name, column in parser.side.sessions.items()]
     chosen = [(config, config.chosen("feature")) for config in run.feature_configs]
     kinds = {name: kind[0] for config, kind in chosen if kind for name in feature_names(config)}
     for feature in parser.features:
         use = f"{kinds.get(feature.name, 'feature')} {feature.name}"
-        yield from ((column, use) for column in feature.inputs)
-    yield from ((column, "grouping of metrics") for column in grouping)
+        found += [(column, use) for column in feature.inputs]
+    found += [(column, "grouping of metrics") for column in plan.grouping_columns]
     if source.cost is not None:
-        yield from ((column, "cost of a row") for column in source.cost.columns)
+        found += [(column, "cost of a row") for column in source.cost.columns]
     if source.bucketing is not None:
-        yield source.bucketing.length.column, "length of a row"
-
-
-def _cut(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
-    return text if len(text) <= max_characters else text[: max_characters - 1] + "…"
+        found.append((source.bucketing.length.column, "length of a row"))
+    names = source.scanned.columns.names
+    uses: dict[str, list[str]] = {column: [] for column, _ in found if column in names}
+    for column, use in found:
+        if column in uses and use not in uses[column]:
+            uses[column].append(use)
+    return uses | {column: [] for column in names if column not in uses}

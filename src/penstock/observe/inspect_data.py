@@ -123,6 +123,7 @@ def text_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) -> l
 
 
 def column_table(profile: DataProfile) -> list[dict[str, Any]]:
+    """One row per column, with values as Python knows them."""
     rows = []
     for column in profile.columns:
         value, part = column.top or (None, None)
@@ -135,51 +136,51 @@ def column_table(profile: DataProfile) -> list[dict[str, Any]]:
                 "null_part": column.num_nulls / max(1, column.num_rows),
                 "distinct": column.distinct,
                 "distinct_is": exactness if profile.is_whole else "at least",
-                "min": plain_value(column.min_value),
-                "max": plain_value(column.max_value),
-                "mean": plain_value(column.mean),
+                "min": column.min_value,
+                "max": column.max_value,
+                "mean": column.mean,
                 "mean_length": column.mean_length,
-                "most_frequent": plain_value(value),
+                "most_frequent": value,
                 "most_frequent_part": part,
             }
         )
     return rows
 
 
-def shown_columns(profile: DataProfile) -> list[dict[str, str]]:
-    """One row per column, for people; columns of the table that say nothing are left out."""
+def shown_columns(profile: DataProfile, table: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """The table for people; what says nothing of any column is left out."""
     rows = []
-    for column in profile.columns:
+    for column, row in zip(profile.columns, table, strict=True):
         sign = ("" if profile.is_whole else ">=") + ("" if column.distinct_is_exact else "~")
-        value, part = column.top or (None, None)
+        shown = shown_values(row)
         rows.append(
             {
                 "column": column.name,
                 "type": short_type(column.type),
-                "nulls": shown_part(column.num_nulls / max(1, column.num_rows)),
+                "nulls": shown["nulls"],
                 "distinct": f"{sign}{column.distinct:,}",
-                "min": shown_value(column.min_value),
-                "max": shown_value(column.max_value),
+                "min": shown["min"],
+                "max": shown["max"],
                 "length": "" if column.mean_length is None else f"{column.mean_length:.1f}",
-                "most frequent": shown_top(value, part, column.distinct),
+                "most frequent": shown["most frequent"],
             }
         )
     said = [name for name in (rows[0] if rows else {}) if any(row[name] for row in rows)]
     return [{name: row[name] for name in said} for row in rows]
 
 
-def shown_top(value: Any, part: float | None, distinct: int) -> str:
-    """The most frequent value with its part of all, where it stands out."""
-    if part is None or distinct < 2 or part < _SHOWN_PART or part * distinct < _STANDS_OUT:
-        return ""
-    return f"{shown_value(value)} ({part:.0%})"
-
-
-def shown_part(part: float) -> str:
-    """A share that is 0 only where there is nothing."""
-    if not part:
-        return "0"
-    return f"{part:.1%}" if part >= 0.001 else "<0.1%"
+def shown_values(row: Mapping[str, Any]) -> dict[str, str]:
+    """What stands in a row of `column_table`, as cells: the part of nulls, extremes, and what stands out."""
+    nulls = row.get("null_part", 0.0)
+    part, distinct = row.get("most_frequent_part") or 0.0, row.get("distinct", 0)
+    stands_out = distinct > 1 and part >= max(_SHOWN_PART, _STANDS_OUT / distinct)
+    return {
+        # A share that is 0 only where there is nothing.
+        "nulls": "0" if not nulls else f"{nulls:.1%}" if nulls >= 0.001 else "<0.1%",
+        "min": shown_value(row.get("min")),
+        "max": shown_value(row.get("max")),
+        "most frequent": f"{shown_value(row.get('most_frequent'))} ({part:.0%})" if stands_out else "",
+    }
 
 
 def shown_value(value: Any) -> str:
@@ -292,12 +293,13 @@ def inspect_data(path: str, look: DataLook) -> Inspection:
         notes.append(f"~ is about: within {2 * STANDARD_ERROR:.0%} in 19 of 20 cases")
     if dataset_type == "CsvDataset":
         kind += " (first line taken for names)" if reading.with_header else " (without a header)"
+    table = column_table(profile)
     return Inspection(
         kind=kind,
         facts=facts,
         table_name="columns",
-        table=column_table(profile),
-        shown_table=shown_columns(profile),
+        table=[{name: plain_value(value) for name, value in row.items()} for row in table],
+        shown_table=shown_columns(profile, table),
         notes=notes,
         warnings=warnings + advise(profile, storage),
     )
