@@ -1,7 +1,7 @@
 """What a run shows while it trains: the bar, log.jsonl, and what it takes of the machine."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -21,31 +21,15 @@ from penstock.training.task_metrics import TaskMetrics
 
 
 class MachineUse:
-    """Answers by the difference to the last time it was asked."""
+    """What the process tree takes of the machine, by the difference to the last time it was asked."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._process, self._clock = psutil.Process(), clock
-        self._last = self._totals()
+        self._last = (0.0, 0.0, 0)
+        self.since_last()
 
     def since_last(self) -> dict[str, float]:
-        last, now = self._last, self._totals()
-        self._last = now
-        # What processes that ended meanwhile had used is gone from the sums.
-        seconds, cpu_seconds, read_bytes = (
-            max(0.0, ours - before) for ours, before in zip(now, last, strict=True)
-        )
-        seconds = max(seconds, 1e-9)
-        found: dict[str, float] = {
-            "cpu_share": round(min(1.0, cpu_seconds / (seconds * available_cores())), 4),
-            "read_bytes_per_second": round(read_bytes / seconds),
-        }
-        if torch.cuda.is_available():
-            found["device_memory_bytes"] = torch.cuda.memory_allocated()
-        return found
-
-    def _totals(self) -> tuple[float, float, int]:
-        """Of the process tree since it began: seconds, processor seconds, bytes from the disk past its cache."""
-        cpu_seconds, read_bytes = 0.0, 0
+        cpu_seconds, read_bytes = 0.0, 0  # of processors; from the disk, past its cache
         for process in process_tree(self._process):
             try:
                 times = process.cpu_times()
@@ -53,7 +37,17 @@ class MachineUse:
                 read_bytes += process.io_counters().read_bytes
             except (psutil.Error, AttributeError, OSError):
                 continue  # it has ended, or the system does not say
-        return self._clock(), cpu_seconds, read_bytes
+        (began_at, cpu_before, read_before), self._last = self._last, (self._clock(), cpu_seconds, read_bytes)
+        seconds = max(self._last[0] - began_at, 1e-9)
+        cpu_share = (cpu_seconds - cpu_before) / (seconds * available_cores())
+        # Not below 0: what processes that ended meanwhile had used is gone from the sums.
+        found: dict[str, float] = {
+            "cpu_share": round(min(max(cpu_share, 0.0), 1.0), 4),
+            "read_bytes_per_second": round(max(read_bytes - read_before, 0) / seconds),
+        }
+        if torch.cuda.is_available():
+            found["device_memory_bytes"] = torch.cuda.memory_allocated()
+        return found
 
 
 class RunLog(ExitStack):
@@ -105,22 +99,13 @@ class RunLog(ExitStack):
 
     def _fields(self, event: Step) -> Fields:
         progress, seconds = event.progress, time.perf_counter() - self._started_at
+        rates = self._rates.values(progress)
+        named = [f"{name} {rate:.3g}" if len(rates) > 1 else f"{rate:.3g}" for name, rate in rates.items()]
         return {
             "loss": f"{event.loss:.4f}",
             **{name: number(value) for name, value in self._metrics.compute().items()},
             "rows/s": f"{(progress.rows - self._rows_before) / seconds:,.0f}",
-            "lr": rates_line(self._rates.values(progress)),
+            "lr": ", ".join(named),
             "memory": f"{format_size(self._monitor.last_bytes)}/{format_size(self._monitor.report.limit_bytes)}",
             "waiting": f"{event.stopwatch.waiting_share():.0%}",
         }
-
-
-def rates_line(rates: Mapping[str, float]) -> str:
-    """Learning rates as they stand beside the bar; of several each is named.
-
-    >>> rates_line({"dense": 0.001}), rates_line({"sparse": 0.05, "dense": 0.0005})
-    ('0.001', 'sparse 0.05, dense 0.0005')
-    """
-    if len(rates) == 1:
-        return "".join(f"{rate:.3g}" for rate in rates.values())
-    return ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())

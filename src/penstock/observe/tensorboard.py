@@ -57,37 +57,46 @@ class TensorBoard(ExitStack):
         warn_of_histograms(train)
 
     def __call__(self, event: Event) -> None:
+        part, scalars = "train", dict[str, float]()
         match event:
-            case Step():
-                self._histograms(event.progress.step)
-            case Logged():
-                scalars = {}
+            case Step(progress=progress):
+                if self._histogram_steps and progress.step % self._histogram_steps == 0:
+                    self._histograms(progress.step)
+                return
+            case Logged(progress=progress):
+                step = progress.step
                 for name, value in event.values.items():
                     kind = name.partition("/")[0]
                     if kind in self._kinds or kind not in ("loss", "learning_rate"):
                         scalars[name if kind == "learning_rate" else TAGS.get(name, f"metric/{name}")] = value
-                self._scalars("train", event.progress.step, scalars | self._gradient_norms())
+                if self._kinds & {"gradient_norm", "global_gradient_norm"}:
+                    scalars |= self._gradient_norms()
             case Evaluated(is_recalled=False):
-                losses, metrics = event.evaluation.losses, event.evaluation.metrics
-                scalars = {f"metric/{name}": value for name, value in metrics.items()}
+                part, step, losses = "eval", event.step, event.evaluation.losses
+                scalars = {f"metric/{name}": value for name, value in event.evaluation.metrics.items()}
                 if "loss" in self._kinds:
                     scalars |= {f"loss/{name}": value for name, value in losses.items()}
                     scalars["loss/total"] = sum(losses.values())
-                self._scalars("eval", event.step, scalars)
+            case _:
+                return
+        values = [
+            _field(1, _field(1, tag) + _field(2, float(value), single=True))
+            for tag, value in scalars.items()
+            if np.isfinite(value)
+        ]
+        if values:
+            self._write(part, step, _field(5, b"".join(values)))
+            self._files[part].flush()  # for those who look while the run goes on
 
     def _histograms(self, step: int) -> None:
-        if not self._histogram_steps or step % self._histogram_steps:
-            return
         for name, parameter in self._parameters().items():
             found = {"parameter": parameter, "gradient": parameter.grad}
             for kind, values in found.items():
                 if kind in self._kinds and values is not None:
-                    histogram = _field(1, f"{kind}/{name}") + _field(5, _histogram(sampled(values)))
+                    histogram = _field(1, f"{kind}/{name}") + _field(5, _histogram(values))
                     self._write("train", step, _field(5, _field(1, histogram)))
 
     def _gradient_norms(self) -> dict[str, float]:
-        if not self._kinds & {"gradient_norm", "global_gradient_norm"}:
-            return {}
         norms = {
             name: float(torch.linalg.vector_norm(parameter.grad))
             for name, parameter in self._parameters().items()
@@ -99,16 +108,6 @@ class TensorBoard(ExitStack):
         if "global_gradient_norm" in self._kinds:
             found["global_gradient_norm"] = float(np.linalg.norm(list(norms.values())))
         return found
-
-    def _scalars(self, part: str, step: int, scalars: Mapping[str, float]) -> None:
-        values = [
-            _field(1, _field(1, tag) + _field(2, float(value), single=True))
-            for tag, value in scalars.items()
-            if np.isfinite(value)
-        ]
-        if values:
-            self._write(part, step, _field(5, b"".join(values)))
-            self._files[part].flush()  # for those who look while the run goes on
 
     def _write(self, part: str, step: int, content: bytes) -> None:
         """Into the file of a part; later files of a folder follow earlier ones in the order of their names."""
@@ -122,8 +121,9 @@ class TensorBoard(ExitStack):
             # From the first step of this file on, earlier files do not count.
             self._write(part, self._first_step, _field(7, _field(1, _SESSION_START)))
         event = _field(1, time.time()) + _field(2, step) + content
-        length = struct.pack("<Q", len(event))
-        self._files[part].write(b"".join((length, _checksum(length), event, _checksum(event))))
+        for data in (struct.pack("<Q", len(event)), event):
+            checksum = int(masked_crc32c(np.frombuffer(data, np.uint8), 0, len(data)))
+            self._files[part].write(data + struct.pack("<I", checksum))
 
 
 def warn_of_histograms(train: TrainConfig) -> None:
@@ -136,18 +136,12 @@ def warn_of_histograms(train: TrainConfig) -> None:
         )
 
 
-def sampled(values: torch.Tensor) -> NDArray[Any]:
-    """Values for a histogram: all of them, or as many as are enough for one, evenly spaced."""
-    flat = values.detach().reshape(-1)
+def _histogram(parameter: torch.Tensor) -> bytes:
+    """How values are distributed: all, or as many as are enough, evenly spaced; without those that are not finite."""
+    flat = parameter.detach().reshape(-1)
     stride = -(-flat.numel() // MAX_VALUES) or 1
-    found: NDArray[Any] = flat[::stride].float().cpu().numpy()
-    return found
-
-
-def _histogram(values: NDArray[Any]) -> bytes:
-    """How values are distributed; those that are not finite are left out."""
-    known = values.astype(np.float64)
-    known = known[np.isfinite(known)]
+    values: NDArray[Any] = flat[::stride].float().cpu().numpy().astype(np.float64)
+    known = values[np.isfinite(values)]
     if not len(known):
         known = np.zeros(1)
     counts, edges = np.histogram(known, NUM_BUCKETS)
@@ -177,7 +171,3 @@ def _varint(value: int) -> bytes:
         digits.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*digits, value])
-
-
-def _checksum(data: bytes) -> bytes:
-    return struct.pack("<I", int(masked_crc32c(np.frombuffer(data, np.uint8), 0, len(data))))

@@ -98,7 +98,7 @@ class ColumnFacts:
                 is_nested, lengths = True, pc.list_value_length(values)
             values = values.flatten()
         if lengths is not None and len(lengths):
-            found = pc.min_max(lengths).as_py()
+            found: Any = pc.min_max(lengths).as_py()
             shortest, longest = self.length_range or (found["min"], found["max"])
             self.length_range = min(shortest, found["min"]), max(longest, found["max"])
             self._num_lengths += len(lengths)
@@ -117,14 +117,6 @@ class ColumnFacts:
             is_code = pc.any(pc.match_substring_regex(items, r"^[+-]?0[0-9]")).as_py()
             self.is_number_text = not is_code and pc.all(pc.match_substring_regex(items, _NUMBER)).as_py()
         self._num_items += len(items)
-        hashes = value_hashes(items)
-        if not self.distinct_is_exact:
-            hashes = hashes[hashes < self._smallest[-1]]
-        self._smallest = np.unique(np.concatenate([self._smallest, hashes]))[:_SKETCH_HASHES]
-        self.distinct, self.distinct_is_exact = len(self._smallest), len(self._smallest) < _SKETCH_HASHES
-        if not self.distinct_is_exact:
-            estimate = round((_SKETCH_HASHES - 1) * 2.0**64 / float(self._smallest[-1]))
-            self.distinct = min(self._num_items, estimate)
         if is_number(kind):
             # Numbers that compare as the values do.
             whole = pa.int32() if pt.is_date32(kind) else pa.int64() if is_moment(kind) else pa.uint8()
@@ -144,11 +136,19 @@ class ColumnFacts:
                 self.ties += len(after) - rises - falls
                 self._last = numbers[-1:]
         if is_number(kind) or is_text(kind) or pt.is_decimal(kind) or pt.is_time(kind):
-            found = pc.min_max(items).as_py()
+            found: Any = pc.min_max(items).as_py()
             if found["min"] is not None and found["min"] == found["min"]:  # all NaN have no extremes
                 is_first = self.min_value is None
                 self.min_value = found["min"] if is_first else min(self.min_value, found["min"])
                 self.max_value = found["max"] if is_first else max(self.max_value, found["max"])
+        hashes = value_hashes(items)
+        if not self.distinct_is_exact:
+            hashes = hashes[hashes < self._smallest[-1]]
+        self._smallest = np.unique(np.concatenate([self._smallest, hashes]))[:_SKETCH_HASHES]
+        self.distinct, self.distinct_is_exact = len(self._smallest), len(self._smallest) < _SKETCH_HASHES
+        if not self.distinct_is_exact:
+            estimate = round((_SKETCH_HASHES - 1) * 2.0**64 / float(self._smallest[-1]))
+            self.distinct = min(self._num_items, estimate)
         try:
             counted = pc.value_counts(items)
         except pa.ArrowNotImplementedError:  # such as structs

@@ -128,7 +128,7 @@ def _value_cell(record: Record, part: str, name: str) -> dict[str, Any]:
 
 def groups(runs: Sequence[RunRecord]) -> list[Part]:
     """AUC of the largest groups (`group_auc` of an evaluation: objects with group, rows, auc)."""
-    found = []
+    found: list[tuple[str, list[Part]]] = []
     for run in runs:
         if not run.group_auc:
             continue
