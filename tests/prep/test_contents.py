@@ -9,8 +9,8 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.prep import contents as contents_module
 from penstock.prep.contents import contents_of, read_samples
+from penstock.prep.merge.merge_options import MergeOptions
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions
 from penstock.readers.batch_files import save_batch
 from penstock.readers.store_manifest import InputRecord, Manifest
 from penstock.readers.store_schema import ArrayNames, sample_schema

@@ -15,8 +15,8 @@ from penstock.prep.inputs import (
     list_inputs,
     mark_input,
 )
+from penstock.prep.merge.merge_options import MergeOptions
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions
 from penstock.prep.prepare import prepare
 from penstock.prep.sections import Preprocessing
 from penstock.readers.files import DataFile

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.plan import _CHUNK_ROWS, KeyStream, files_to_splits
 from penstock.readers.batch_files import save_batch
 from penstock.readers.store_manifest import InputRecord, Manifest

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.merge import arrow_parts
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.verify import verify
 from penstock.readers.batch_files import save_batch
 from tests.prep.merge.inputs import all_bytes, concatenated, load_split, write_batches

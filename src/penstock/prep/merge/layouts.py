@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.prep.merge.options import MergeOptions
+from penstock.prep.merge.merge_options import MergeOptions
 from penstock.readers.batch_layouts import ALIGNMENT_BYTES, npy_header
 from penstock.readers.store_schema import LABELS, MASKS, ArraySpec, StoreSchema
 from penstock.runtime.checksums import joined_checksum
