@@ -13,8 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.config.errors import ConfigError
-from penstock.prep.sample_data.blocks import FloatArray, IntArray, generator, product, sigmoid
-from penstock.prep.sample_data.summary import AttainableAccuracy, SplitSummary
+from penstock.prep.sample_data.blocks import (
+    AttainableAccuracy,
+    FloatArray,
+    IntArray,
+    SplitSummary,
+    generator,
+    product,
+    sigmoid,
+)
 
 HEADS: Mapping[str, int] = {
     "action_type": 13,
