@@ -259,15 +259,11 @@ def _batches(
 
 
 def choose_pieces(blocks: Blocks, row_bytes: int, *, full: bool = False) -> list[BlockPieces]:
-    """All rows where they are few, or `full` is asked for; else pieces that begin at even distances.
-
-    To begin in the middle of a block, the rows before must be decoded in some formats. Where that would be much, pieces
-    begin at the starts of the blocks they fall into.
-    """
+    """All rows where they are few, or `full` is asked for; else pieces that begin at even distances."""
     if full or blocks.total_rows * row_bytes <= WHOLE_BYTES:
         return [BlockPieces(block, ((0, int(rows)),)) for block, rows in enumerate(blocks.num_rows.tolist())]
     piece_rows = max(1, min(_MAX_PIECE_ROWS, _PIECES_BYTES // row_bytes // _NUM_PIECES))
-    return _pieces(blocks, _starts(blocks, piece_rows, _MAX_PASSED_BYTES // row_bytes), piece_rows)
+    return _pieces(blocks, piece_rows, _MAX_PASSED_BYTES // row_bytes)
 
 
 def choose_few_pieces(blocks: Blocks, row_bytes: int, max_rows: int) -> list[BlockPieces]:
@@ -275,34 +271,37 @@ def choose_few_pieces(blocks: Blocks, row_bytes: int, max_rows: int) -> list[Blo
     num_rows = max(1, min(max_rows, _FEW_BYTES // row_bytes))
     if blocks.total_rows <= num_rows and len(blocks.num_rows) <= _NUM_PIECES:
         return choose_pieces(blocks, row_bytes, full=True)
-    starts = _starts(blocks, max(1, num_rows // _NUM_PIECES), _FEW_BYTES // row_bytes)
-    pieces = _pieces(blocks, starts, max(1, num_rows // max(1, len(starts))))
+    pieces = _pieces(blocks, max(1, num_rows // _NUM_PIECES), _FEW_BYTES // row_bytes, num_rows)
     # By the bits of their numbers read backwards, each next one falls into the widest gap.
     num_bits = len(pieces).bit_length()
     return [pieces[index] for index in sorted(range(len(pieces)), key=lambda at: f"{at:0{num_bits}b}"[::-1])]
 
 
-def _starts(blocks: Blocks, piece_rows: int, max_passed_rows: int) -> list[tuple[int, int]]:
-    """Blocks and rows in them where pieces begin: at even distances, or at the starts of their blocks."""
+def _pieces(
+    blocks: Blocks, piece_rows: int, max_passed_rows: int, num_rows: int | None = None
+) -> list[BlockPieces]:
+    """Intervals that begin at even distances, end in their blocks, and do not overlap; together `num_rows` if given.
+
+    To begin in the middle of a block, the rows before must be decoded in some formats. Where that would be more than
+    `max_passed_rows`, pieces begin at the starts of the blocks they fall into.
+    """
     if not blocks.total_rows:
         return []
     ends = np.cumsum(blocks.num_rows)
     targets = np.linspace(0, max(0, blocks.total_rows - piece_rows), _NUM_PIECES).astype(np.int64)
     found = np.searchsorted(ends, targets, side="right")
-    starts = targets - (ends - blocks.num_rows)[found]
-    last_starts = {int(block): int(start) for block, start in zip(found, starts, strict=True)}
-    if sum(last_starts.values()) > max_passed_rows:
-        starts = np.zeros_like(starts)
-    return sorted(set(zip(found.tolist(), starts.tolist(), strict=True)))
-
-
-def _pieces(blocks: Blocks, starts: list[tuple[int, int]], piece_rows: int) -> list[BlockPieces]:
-    """Intervals that begin at these rows, end in their blocks, and do not overlap."""
+    rows = targets - (ends - blocks.num_rows)[found]
+    last_rows = {int(block): int(row) for block, row in zip(found, rows, strict=True)}
+    if sum(last_rows.values()) > max_passed_rows:
+        rows = np.zeros_like(rows)
+    starts = sorted(set(zip(found.tolist(), rows.tolist(), strict=True)))
+    if num_rows is not None:
+        piece_rows = max(1, num_rows // len(starts))
     pieces = []
     for block, group in groupby(starts, key=lambda start: start[0]):
-        rows = [row for _, row in group]
-        limits = [*rows[1:], int(blocks.num_rows[block])]
-        pairs = ((row, min(row + piece_rows, limit)) for row, limit in zip(rows, limits, strict=True))
+        firsts = [row for _, row in group]
+        limits = [*firsts[1:], int(blocks.num_rows[block])]
+        pairs = ((row, min(row + piece_rows, limit)) for row, limit in zip(firsts, limits, strict=True))
         pieces.append(BlockPieces(block, tuple((start, end) for start, end in pairs if start < end)))
     return pieces
 
