@@ -1,21 +1,24 @@
-"""What the columns of the training data hold, by a short look at some rows.
+"""What the columns of the training data hold, by a short look at some rows; and columns as tables.
 
 It is taken once in the life of a run, before the model is there to share the memory with, and shown in its report.
-Where no look can be taken, the report says why, and the run goes on.
+Where no look can be taken, the report says why, and the run goes on. `penstock inspect` shows columns in the same way.
 """
 
 import logging
+import math
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from penstock.config.sizes import MIB, format_size
 from penstock.features.build import feature_names
-from penstock.observe.inspect_data import column_table, plain_value, short_type
-from penstock.prep.profile import choose_few_pieces, profile_pieces
+from penstock.prep.profile import DataProfile, choose_few_pieces, profile_pieces
 from penstock.readers.columns import is_list
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.scan import dataset_type_of, scan_files
@@ -34,6 +37,11 @@ SKETCH_BYTES = 16 * MIB
 _READER_BYTES = 32 * MIB
 """Enough for a look; with more, large row groups would be decoded whole for a few of their rows."""
 _MAX_CHARACTERS = 100
+_SHOWN_CHARACTERS = 24
+_SHOWN_PART = 0.05
+"""The most frequent value is shown where it is at least this part..."""
+_STANDS_OUT = 1.1
+"""...and so many times as frequent as if all values were equally frequent."""
 _QUARANTINING_READERS = ("CsvDataset", "JsonDataset", "TFRecordDataset")
 _logger = logging.getLogger(__name__)
 
@@ -123,3 +131,106 @@ def _uses(run: "RunConfig", plan: "TrainingPlan") -> dict[str, list[str]]:
         if column in uses and use not in uses[column]:
             uses[column].append(use)
     return uses | {column: [] for column in names if column not in uses}
+
+
+# --- Columns as tables ----------------------------------------------------------------------------------
+
+
+def column_table(profile: DataProfile) -> list[dict[str, Any]]:
+    """One row per column, with values as Python knows them."""
+    rows = []
+    for column in profile.columns:
+        value, part = column.top or (None, None)
+        exactness = "exactly" if column.distinct_is_exact else "about"
+        rows.append(
+            {
+                "column": column.name,
+                "type": str(column.type),
+                "nulls": column.num_nulls if column.num_rows == profile.num_rows else None,
+                "null_part": column.num_nulls / max(1, column.num_rows),
+                "distinct": column.distinct,
+                "distinct_is": exactness if profile.is_whole else "at least",
+                "min": column.min_value,
+                "max": column.max_value,
+                "mean": column.mean,
+                "mean_length": column.mean_length,
+                "most_frequent": value,
+                "most_frequent_part": part,
+            }
+        )
+    return rows
+
+
+def shown_columns(profile: DataProfile, table: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """The table for people; what says nothing of any column is left out."""
+    rows = []
+    for column, row in zip(profile.columns, table, strict=True):
+        sign = ("" if profile.is_whole else ">=") + ("" if column.distinct_is_exact else "~")
+        shown = shown_values(row)
+        rows.append(
+            {
+                "column": column.name,
+                "type": short_type(column.type),
+                "nulls": shown["nulls"],
+                "distinct": f"{sign}{column.distinct:,}",
+                "min": shown["min"],
+                "max": shown["max"],
+                "length": "" if column.mean_length is None else f"{column.mean_length:.1f}",
+                "most frequent": shown["most frequent"],
+            }
+        )
+    said = [name for name in (rows[0] if rows else {}) if any(row[name] for row in rows)]
+    return [{name: row[name] for name in said} for row in rows]
+
+
+def shown_values(row: Mapping[str, Any]) -> dict[str, str]:
+    """What stands in a row of `column_table`, as cells: the part of nulls, extremes, and what stands out."""
+    nulls = row.get("null_part", 0.0)
+    part, distinct = row.get("most_frequent_part") or 0.0, row.get("distinct", 0)
+    stands_out = distinct > 1 and part >= max(_SHOWN_PART, _STANDS_OUT / distinct)
+    return {
+        # A share that is 0 only where there is nothing.
+        "nulls": "0" if not nulls else f"{nulls:.1%}" if nulls >= 0.001 else "<0.1%",
+        "min": shown_value(row.get("min")),
+        "max": shown_value(row.get("max")),
+        "most frequent": f"{shown_value(row.get('most_frequent'))} ({part:.0%})" if stands_out else "",
+    }
+
+
+def shown_value(value: Any) -> str:
+    """A value in a cell; what cannot be printed is a dot."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    text = (value.decode(errors="replace") if isinstance(value, bytes) else str(value)) or "''"
+    text = "".join(character if character.isprintable() else "·" for character in text)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def plain_value(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def short_type(kind: Any) -> str:
+    """A type in as few characters as tell it.
+
+    >>> import pyarrow as pa
+    >>> short_type(pa.list_(pa.int64())), short_type(pa.map_(pa.string(), pa.float32()))
+    ('list<int64>', 'map<string,float>')
+    """
+    if pt.is_map(kind):
+        return f"map<{short_type(kind.key_type)},{short_type(kind.item_type)}>"
+    if pt.is_fixed_size_list(kind):
+        return f"list<{short_type(kind.value_type)}>[{kind.list_size}]"
+    if pt.is_list(kind) or pt.is_large_list(kind):
+        return f"list<{short_type(kind.value_type)}>"
+    if pt.is_dictionary(kind):
+        return f"dictionary<{short_type(kind.value_type)}>"
+    return str(kind)

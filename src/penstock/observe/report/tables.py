@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from penstock.config.difference import differences
 from penstock.config.sizes import format_size
-from penstock.observe.inspect_data import shown_value, shown_values
+from penstock.observe.data_profile import shown_value, shown_values
 from penstock.observe.report.run_record import Record, RunRecord
 from penstock.observe.summary import counted
 from penstock.training.best import best_of
