@@ -245,12 +245,10 @@ from penstock.prep import rewrite as rewriting
 from penstock.prep.rewrite import RewriteOptions, rewrite
 from tests.prep.test_rewrite import scan_of
 
-write = rewriting.OutputFiles.write
-def write_slowly(self, batch, is_view):
-    write(self, batch, is_view)
+def sync_slowly(path):
     print("wrote", flush=True)
     time.sleep(600)
-rewriting.OutputFiles.write = write_slowly
+rewriting.sync_path = sync_slowly
 options = RewriteOptions(shuffle=True, num_files=10, memory_bytes=4 << 30)
 rewrite(scan_of(Path(sys.argv[1])), Path(sys.argv[2]), options)
 """
