@@ -133,22 +133,6 @@ def test_a_damaged_parquet_file_is_one_line(tmp_path):
         contents_of(tmp_path / "store")
 
 
-def test_a_torn_merge_is_no_store(tmp_path):
-    """The files are there already, and the manifest is not: as a kill leaves them between two renames."""
-    write_batches(tmp_path / "in")
-    merge(tmp_path / "in", tmp_path / "out")
-    (tmp_path / "out" / ".merging-0").mkdir()
-    assert contents_of(tmp_path / "out").kind == "store (npy)"
-
-    (tmp_path / "out" / "manifest.json").rename(tmp_path / "out" / ".merging-0" / "manifest.json")
-
-    with pytest.raises(
-        DataError,
-        match=r"out: is no whole store: a merge was begun here and has not ended; run penstock merge",
-    ):
-        contents_of(tmp_path / "out")
-
-
 def test_a_preparation_that_has_not_ended_is_told(tmp_path):
     write_batches(tmp_path)
     (without_manifest,) = contents_of(tmp_path).warnings

@@ -67,20 +67,6 @@ def test_workers_and_memory_change_nothing(tmp_path, target):
     assert all_bytes(tmp_path / "two") == all_bytes(tmp_path / "one")
 
 
-def test_columns_have_the_types_of_the_arrays(tmp_path):
-    write_batches(tmp_path / "in")
-
-    merge(tmp_path / "in", tmp_path / "out", options=MergeOptions(target="parquet"))
-
-    schema = pq.read_schema(tmp_path / "out" / "train" / "part-00000.parquet")
-    types = [(field.name, str(field.type)) for field in schema]
-    assert types[0] == ("strategic_features", "fixed_size_list<element: float not null>[6]")
-    assert types[2:4] == [
-        ("labels_target", "int16"),
-        ("masks_action_type", "fixed_size_list<element: int8 not null>[4]"),
-    ]
-
-
 def test_groups_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(arrow_parts, "GROUP_BYTES", 35 * 50)
     batches = write_batches(tmp_path / "in", SIZES)
