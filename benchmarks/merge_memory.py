@@ -23,8 +23,8 @@ from measuring.merge_inputs import FILE_SAMPLES, NUM_FILES, ROW_BYTES, write_nat
 from measuring.resident import resident_peak_bytes
 
 from penstock.config.sizes import MIB, format_size
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
 
 MOST_BYTES = 64_000_000
 MOST_DIFFERENCE = 0.10

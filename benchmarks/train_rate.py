@@ -28,7 +28,7 @@ from measuring import criteo
 from measuring.rounds import alternate, report
 
 import penstock
-from penstock.observe.log import RunLog
+from penstock.observe.listeners import RunLog
 from penstock.run.session import Session, computing
 from penstock.run.train import build_checkpoints, build_trainer, write_header
 from penstock.run.training import Training, build_training, plan_training

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from measuring.merge_inputs import FILE_SAMPLES, MASK_WIDTHS
 from measuring.resident import resident_peak_bytes
+from penstock.prep.merge.merge_options import MergeOptions
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions
 
 
 def penstock_merge(inputs: Path, outputs: Path) -> None:

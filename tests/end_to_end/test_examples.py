@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from penstock.prep.sample_data.summary import read_summary
+from penstock.prep.sample_data.blocks import read_summary
 from penstock.prep.sample_data.write import write_sample_data
 from tests.end_to_end.conftest import Workplace
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from penstock.prep.sample_data.summary import read_summary
+from penstock.prep.sample_data.blocks import read_summary
 from penstock.prep.sample_data.write import write_sample_data
 from tests.end_to_end.conftest import Workplace
 

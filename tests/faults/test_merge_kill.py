@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
 from tests.prep.merge.inputs import all_bytes
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from penstock.config.sizes import MIB
-from penstock.observe.inspect import inspect
-from penstock.observe.inspect_data import DataLook
+from penstock.observe.inspect import DataLook, inspect
 from penstock.prep import profile
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
 from penstock.readers.store_schema import ArraySpec, Manifest, StoreSchema
 from tests.prep.merge.inputs import write_batches

@@ -7,8 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.observe.inspect import inspect
-from penstock.observe.inspect_data import DataLook, Inspection, text_table
+from penstock.observe.inspect import DataLook, Inspection, inspect, text_table
 from penstock.prep import profile
 
 
@@ -73,26 +72,6 @@ def test_everything_goes_into_json(tmp_path):
     assert extremes["day"] == ("1970-01-01", "1970-01-02")
     assert extremes["price"] == ("1.00", "2.00")
     assert extremes["odd"] == (1.0, "inf")
-
-
-@pytest.mark.parametrize(
-    ("columns", "difference"),
-    [
-        ({"id": [1.5], "tags": [[1]]}, "column 'id' is int64 in a.parquet but double in c.parquet"),
-    ],
-)
-def test_files_that_disagree_are_reported_and_left_out(parquet_folder, columns, difference):
-    pq.write_table(pa.table(columns), parquet_folder / "c.parquet")
-
-    found = inspect(parquet_folder)
-
-    assert found.facts["rows"] == 8
-    assert found.warnings == [
-        (
-            f"{difference}; 1 of 3 files differ from the first and were left out here; "
-            "write all with the same columns and types"
-        )
-    ]
 
 
 @pytest.mark.parametrize(

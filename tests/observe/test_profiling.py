@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from penstock.observe.log import MachineUse
-from penstock.observe.profiler import Profiling
+from penstock.observe.listeners import MachineUse, Profiling
 from penstock.training.events import Step
 
 STEP = Step(SimpleNamespace(), 0.5, SimpleNamespace())  # type: ignore[arg-type]

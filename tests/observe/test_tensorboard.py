@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from penstock.observe.tensorboard import TensorBoard, warn_of_histograms
+from penstock.observe.listeners import TensorBoard, warn_of_histograms
 from penstock.training.evaluate import Evaluation
 from penstock.training.events import Evaluated, Logged, Step
 from penstock.training.sections import SUMMARIES, TrainConfig

@@ -9,8 +9,8 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.prep import contents as contents_module
 from penstock.prep.contents import contents_of, read_samples
+from penstock.prep.merge.merge_options import MergeOptions
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions
 from penstock.readers.batch_files import save_batch
 from penstock.readers.store_schema import ArrayNames, InputRecord, Manifest, sample_schema
 from tests.prep.merge.inputs import concatenated, write_batches
@@ -130,22 +130,6 @@ def test_a_damaged_parquet_file_is_one_line(tmp_path):
         DataError, match=r"part-00000\.parquet: cannot be read: [^\n]+; run penstock merge again$"
     ):
         contents_of(tmp_path / "store")
-
-
-def test_a_torn_merge_is_no_store(tmp_path):
-    """The files are there already, and the manifest is not: as a kill leaves them between two renames."""
-    write_batches(tmp_path / "in")
-    merge(tmp_path / "in", tmp_path / "out")
-    (tmp_path / "out" / ".merging-0").mkdir()
-    assert contents_of(tmp_path / "out").kind == "store (npy)"
-
-    (tmp_path / "out" / "manifest.json").rename(tmp_path / "out" / ".merging-0" / "manifest.json")
-
-    with pytest.raises(
-        DataError,
-        match=r"out: is no whole store: a merge was begun here and has not ended; run penstock merge",
-    ):
-        contents_of(tmp_path / "out")
 
 
 def test_a_preparation_that_has_not_ended_is_told(tmp_path):

@@ -16,11 +16,11 @@ def profile_of(row_bytes=300.0, **columns):
     facts = []
     for name, values in columns.items():
         array = pa.array(values)
-        profile = ColumnFacts(pa.field(name, array.type))
+        profile = ColumnFacts(name, array.type)
         profile.add(array)
         facts.append(profile)
     num_rows = facts[0].num_rows if facts else 0
-    return DataProfile(tuple(facts), num_rows, num_rows, row_bytes, 1, None)
+    return DataProfile(tuple(facts), num_rows, num_rows, row_bytes, 1, None, True)
 
 
 def advice(storage=FINE, **columns):

@@ -13,9 +13,9 @@ from penstock.config.errors import DataError
 from penstock.prep.extract import Extraction, split_features
 from penstock.prep.merge.merging import merge
 from penstock.prep.prepare import prepare
-from penstock.prep.schema import feature_types, found_in
-from penstock.prep.sections import Preprocessing, SampleSchema
-from penstock.prep.split_groups import group_number
+from penstock.prep.schema import found_in
+from penstock.prep.sections import SampleSchema
+from penstock.prep.split_groups import groups_of
 from penstock.prep.tasks import FileFailed
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
@@ -53,10 +53,10 @@ def test_groups_are_added_under_their_name():
     [arrays] = items([{"strategic_features": np.zeros((2, 3)), "match": np.array(["x", "y"])}], "match")
     [batch] = items([pa.record_batch({"price": [1.0, 2.0], "match": ["x", "y"]})], "match", ["price"])
 
-    assert sample["groups"] == group_number("x")
+    expected = groups_of(["x", "y"], "match", "game", 0).tolist()
+    assert sample["groups"] == expected[0]
     assert arrays.values.keys() == batch.values.keys() == {"strategic_features", "groups"}
-    assert arrays.values["groups"].tolist() == [group_number("x"), group_number("y")]
-    assert batch.values["groups"].tolist() == arrays.values["groups"].tolist()
+    assert batch.values["groups"].tolist() == arrays.values["groups"].tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -261,14 +261,3 @@ def test_labels_have_the_declared_type_or_the_one_that_the_first_sample_needs(fo
         assert label_types(form, labels) == (dtype, "int16")
     assert label_types(form, [70_000, 1], a="uint32") == ("uint32", "int16")
     assert label_types(form, [70_000, 1], b="float64") == ("int64", "float64")
-
-
-def test_groups_of_features_have_types_of_their_own():
-    groups = {"features_name": "seen", "feature_groups": {"board": 9, "prices": ["price_*"]}}
-    keys = {"use_float32": False, "schema": groups, "feature_dtypes": {"prices": "float16"}}
-
-    assert feature_types(Preprocessing.model_validate(keys)) == {
-        "seen": "float64",
-        "seen_board": "float64",
-        "seen_prices": "float16",
-    }

@@ -132,9 +132,6 @@ def test_what_is_done_may_be_kept_after_the_function_was_mended(desk: Path, monk
 
     assert (summary.num_samples, summary.kept_tasks) == (9, 1)
     assert prepared_arrays(desk / "batches")["strategic_features"][4].tolist() == [1, 2, 7]
-    [earlier] = StateFolder(desk / "batches").load_plan().earlier
-    assert earlier["tasks"] == [0]
-    assert log_events(desk / "batches", "earlier_texts")[0]["tasks"] == [[0]]
     assert prepare(section(desk, **keys)).kept_tasks == 3
 
 

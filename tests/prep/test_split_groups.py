@@ -1,7 +1,6 @@
 """What keeps samples together in splits: one number for equal values, whatever type they come in."""
 
 import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ def numbers(values: Any) -> list[int]:
 
 SEVENTEENS = [
     *(17, 17.0, "17", b"17", np.int8(17), np.uint64(17), np.float16(17), np.float32(17), np.str_("17")),
-    *(np.bytes_(b"17"), np.array(17), Decimal("17.00"), "17.", "17.0", "17.00", b"17.0", np.str_("17.0")),
+    *(np.bytes_(b"17"), np.array(17), "17.", "17.0", "17.00", b"17.0", np.str_("17.0")),
 ]
 
 
@@ -42,16 +41,14 @@ def test_a_value_has_one_number_in_every_type():
 @pytest.mark.parametrize(
     "kind",
     [
-        *(pa.int8(), pa.uint64(), pa.float64(), pa.decimal128(6, 3)),
+        *(pa.int8(), pa.uint64(), pa.float64()),
         *(pa.string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())),
         *(pa.binary(), pa.large_binary(), pa.binary(2)),
     ],
     ids=str,
 )
 def test_columns_of_every_type_have_the_same_numbers(kind: Any):
-    is_text = (
-        not pa.types.is_integer(kind) and not pa.types.is_floating(kind) and not pa.types.is_decimal(kind)
-    )
+    is_text = not pa.types.is_integer(kind) and not pa.types.is_floating(kind)
     values: list[Any] = ["17", "42"] if is_text else [17, 42]
     column = pa.array(values, kind)
 
@@ -92,14 +89,10 @@ def test_a_column_with_a_gap_or_a_letter_in_one_file_only(tmp_path: Path):
     assert found == [number(17), number(3)] * 2 + [number(17), number("x"), number("017")]
 
 
-def test_days_and_moments_are_told_by_their_text():
-    day, moment = datetime.date(2026, 11, 16), datetime.datetime(2026, 11, 16, 10, 30)
-    abroad = moment.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+def test_days_are_told_by_their_text():
+    day = datetime.date(2026, 11, 16)
 
-    assert number(day) == numbers(pa.array([day]))[0] == number(np.datetime64(day)) == number("2026-11-16")
-    assert number(moment) == numbers(np.array([moment], "M8[ns]"))[0] == number("2026-11-16T10:30:00")
-    assert numbers(pa.array([moment], pa.timestamp("s"))) == numbers(pa.array([moment], pa.timestamp("us")))
-    assert number(abroad) == number(abroad.astimezone(datetime.UTC)) == numbers(pa.array([abroad]))[0]
+    assert number(day) == numbers(pa.array([day]))[0] == numbers([day])[0] == number("2026-11-16")
 
 
 texts = st.one_of(
@@ -118,7 +111,7 @@ floats = st.floats(allow_nan=False)
         (floats, "f8"),
         (st.floats(allow_nan=False, width=32), "f4"),
         (texts, "U"),
-        (st.one_of(whole, floats, texts, st.booleans(), contents, st.integers(), st.decimals(-9, 9)), "O"),
+        (st.one_of(whole, floats, texts, st.booleans(), contents, st.integers()), "O"),
     ],
     ids=["u8", "f8", "f4", "text", "mixed"],
 )
@@ -146,7 +139,7 @@ def test_many_at_once_have_the_numbers_that_they_have_one_by_one(
     [
         (None, "is missing"),
         (float("nan"), "is NaN"),
-        (np.datetime64("NaT"), "is missing"),
+        (datetime.datetime(2026, 11, 16), "is of type datetime"),
         ([1, 2], "is of type list"),
         ("\ud800", "is text that has no UTF-8 form"),
     ],
@@ -168,7 +161,6 @@ def test_what_is_no_group_is_told_with_its_place(value: Any, problem: str):
     [
         (np.array([1.0, np.nan]), 8, "is NaN"),
         (pa.array(["x", None]).dictionary_encode(), 8, "is missing"),
-        (np.array(["2026-11-16", "NaT"], "M8[D]"), 8, "is missing"),
         (pa.array([[1], [2]]), 7, "holds list<item: int64>"),
         (np.zeros((2, 3)), 7, "has 2 axes"),
         (np.zeros(2, "c8"), 7, "holds complex64"),

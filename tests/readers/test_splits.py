@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.readers.batch_files import save_batch
 from penstock.readers.files import list_files
 from penstock.readers.store_schema import ArrayNames

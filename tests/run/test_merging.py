@@ -12,8 +12,8 @@ import penstock
 from penstock.config.errors import ConfigError
 from penstock.config.load import apply_edits
 from penstock.config.sizes import format_size
+from penstock.prep.merge.merge_options import DeclaredTypes, MergeOptions
 from penstock.prep.merge.merging import MergeResult
-from penstock.prep.merge.options import DeclaredTypes, MergeOptions
 from penstock.prep.sections import Preprocessing
 from penstock.run.merge import merge_options, merge_run, merged_lines, verify_run
 from penstock.run.run_config import RunConfig

@@ -5,6 +5,7 @@ checksums are taken on the way.
 """
 
 import json
+import os
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping

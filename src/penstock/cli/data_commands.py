@@ -258,8 +258,8 @@ def inspect(
 ) -> None:
     """Show what is in PATH: schema, rows, sizes, warnings."""
     with one_line_errors():
+        from penstock.observe.inspect import DataLook
         from penstock.observe.inspect import inspect as inspect_path
-        from penstock.observe.inspect_data import DataLook
         from penstock.readers.recognition import size_of
 
         reading = {

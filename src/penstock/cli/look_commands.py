@@ -115,7 +115,7 @@ def demo(
     """Generate sample data, train the quickstart, and hold its AUC beside the best attainable one."""
     with one_line_errors():
         from penstock.observe.summary import training_summary
-        from penstock.prep.sample_data.summary import read_summary
+        from penstock.prep.sample_data.blocks import read_summary
         from penstock.prep.sample_data.write import write_sample_data
         from penstock.run.run_config import load_run
         from penstock.run.train import train

@@ -1,29 +1,30 @@
-"""What the columns of the training data hold, by a short look at some rows.
+"""What the columns of the training data hold, by a short look at some rows; and columns as tables.
 
 It is taken once in the life of a run, before the model is there to share the memory with, and shown in its report.
-Where no look can be taken, the report says why, and the run goes on.
+Where no look can be taken, the report says why, and the run goes on. `penstock inspect` shows columns in the same way.
 """
 
 import logging
+import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from penstock.config.sizes import MIB, format_size
 from penstock.features.sections import named_features
-from penstock.observe.inspect_data import column_table, short_type
-from penstock.prep.profile import choose_few_pieces, profile_pieces
+from penstock.prep.profile import DataProfile, choose_few_pieces, profile_pieces
 from penstock.readers.columns import is_list
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.scan import dataset_type_of, scan_files
 from penstock.runtime.budget import Share
 
 if TYPE_CHECKING:
-    from penstock.run.data import DataSource
     from penstock.run.run_config import RunConfig
     from penstock.run.training import TrainingPlan
 
@@ -36,6 +37,11 @@ SKETCH_BYTES = 16 * MIB
 _READER_BYTES = 32 * MIB
 """Enough for a look; with more, large row groups would be decoded whole for a few of their rows."""
 _MAX_CHARACTERS = 100
+_SHOWN_CHARACTERS = 24
+_SHOWN_PART = 0.05
+"""The most frequent value is shown where it is at least this part..."""
+_STANDS_OUT = 1.1
+"""...and so many times as frequent as if all values were equally frequent."""
 _QUARANTINING_READERS = ("CsvDataset", "JsonDataset", "TFRecordDataset")
 _logger = logging.getLogger(__name__)
 
@@ -47,7 +53,7 @@ def profile_data(run: "RunConfig", plan: "TrainingPlan", process_bytes: int) -> 
         found = _look(run, plan, process_bytes, started_at)
     except Exception as error:  # a run that could be trained never fails for a picture of its data
         _logger.debug("the data were not profiled", exc_info=True)
-        found = {"problem": f"looking at the data failed: {_cut(str(error), 5 * _MAX_CHARACTERS)}"}
+        found = {"problem": f"looking at the data failed: {str(error)[: 5 * _MAX_CHARACTERS]}"}
     finally:
         pa.default_memory_pool().release_unused()
     return {**found, "seconds": round(time.perf_counter() - started_at, 3)}
@@ -75,11 +81,7 @@ def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at
         # Only rows that are trained on count as left out: this look writes no bad row aside.
         ignored = Quarantine(None, sys.maxsize, [file.path for file in scanned.files])
         scanned = scan_files(run.data_config, scanned.files, replace(source.request, quarantine=ignored))
-    uses: dict[str, list[str]] = {}
-    for column, use in _uses(run, source, plan.grouping_columns):
-        if column in scanned.columns.names and use not in uses.setdefault(column, []):
-            uses[column].append(use)
-    uses |= {column: [] for column in source.scanned.columns.names if column not in uses}
+    uses = _uses(run, plan)
     profile = profile_pieces(
         scanned,
         Share("the look at the data", min(free_bytes, max(scanned.min_bytes, _READER_BYTES))),
@@ -92,10 +94,12 @@ def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at
         # The line of `penstock inspect` with what the column is used for and, of a list, how long it is.
         has_items = is_list(facts.type) or pa.types.is_map(facts.type)
         shortest, longest = (facts.length_range if has_items else None) or (None, None)
-        kept = {name: _cut(value) if isinstance(value, str) else value for name, value in row.items()}
-        del kept["nulls"]
-        kept |= {"type": short_type(facts.type), "used_for": uses[facts.name]}
-        columns.append({**kept, "shortest": shortest, "longest": longest})
+        line = {name: plain_value(value) for name, value in row.items() if name != "nulls"}
+        for name, value in line.items():
+            if isinstance(value, str) and len(value) > _MAX_CHARACTERS:
+                line[name] = value[: _MAX_CHARACTERS - 1] + "…"
+        line |= {"type": short_type(facts.type), "used_for": uses[facts.name]}
+        columns.append({**line, "shortest": shortest, "longest": longest})
     return {
         "rows": profile.num_rows,
         "rows_looked_at": profile.num_seen,
@@ -104,23 +108,128 @@ def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at
     }
 
 
-def _uses(run: "RunConfig", source: "DataSource", grouping: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Columns and what the run does with them, labels and weights first."""
-    parser = source.parser
-    yield from ((column, "label") for column in parser.label_fields)
-    yield from ((column, "sample weight") for column in parser.sample_weight_fields)
-    yield from ((column, "mask of classes") for column in parser.masks)
-    yield from ((column, f"session {name}") for name, column in parser.sessions.items())
+def _uses(run: "RunConfig", plan: "TrainingPlan") -> dict[str, list[str]]:
+    """Columns that are read and what the run does with them, labels and weights first."""
+    source, parser = plan.source, plan.source.parser
+    found = [(column, "label") for column in parser.label_fields]
+    found += [(column, "sample weight") for column in parser.sample_weight_fields]
+    found += [(column, "mask of classes") for column in parser.masks]
+    found += [(column, f"session {name}") for name, column in parser.sessions.items()]
     kinds = {named.name: named.place[2] for named in named_features(run.feature_configs)}
     for feature in parser.features:
         use = f"{kinds.get(feature.name, 'feature')} {feature.name}"
-        yield from ((column, use) for column in feature.inputs)
-    yield from ((column, "grouping of metrics") for column in grouping)
+        found += [(column, use) for column in feature.inputs]
+    found += [(column, "grouping of metrics") for column in plan.grouping_columns]
     if source.cost is not None:
-        yield from ((column, "cost of a row") for column in source.cost.columns)
+        found += [(column, "cost of a row") for column in source.cost.columns]
     if source.bucketing is not None:
-        yield source.bucketing.length.column, "length of a row"
+        found.append((source.bucketing.length.column, "length of a row"))
+    names = source.scanned.columns.names
+    uses: dict[str, list[str]] = {column: [] for column, _ in found if column in names}
+    for column, use in found:
+        if column in uses and use not in uses[column]:
+            uses[column].append(use)
+    return uses | {column: [] for column in names if column not in uses}
 
 
-def _cut(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
-    return text if len(text) <= max_characters else text[: max_characters - 1] + "…"
+# --- Columns as tables ----------------------------------------------------------------------------------
+
+
+def column_table(profile: DataProfile) -> list[dict[str, Any]]:
+    """One row per column, with values as Python knows them."""
+    rows = []
+    for column in profile.columns:
+        value, part = column.top or (None, None)
+        exactness = "exactly" if column.distinct_is_exact else "about"
+        rows.append(
+            {
+                "column": column.name,
+                "type": str(column.type),
+                "nulls": column.num_nulls if column.num_rows == profile.num_rows else None,
+                "null_part": column.num_nulls / max(1, column.num_rows),
+                "distinct": column.distinct,
+                "distinct_is": exactness if profile.is_whole else "at least",
+                "min": column.min_value,
+                "max": column.max_value,
+                "mean": column.mean,
+                "mean_length": column.mean_length,
+                "most_frequent": value,
+                "most_frequent_part": part,
+            }
+        )
+    return rows
+
+
+def shown_columns(profile: DataProfile, table: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """The table for people; what says nothing of any column is left out."""
+    rows = []
+    for column, row in zip(profile.columns, table, strict=True):
+        sign = ("" if profile.is_whole else ">=") + ("" if column.distinct_is_exact else "~")
+        shown = shown_values(row)
+        rows.append(
+            {
+                "column": column.name,
+                "type": short_type(column.type),
+                "nulls": shown["nulls"],
+                "distinct": f"{sign}{column.distinct:,}",
+                "min": shown["min"],
+                "max": shown["max"],
+                "length": "" if column.mean_length is None else f"{column.mean_length:.1f}",
+                "most frequent": shown["most frequent"],
+            }
+        )
+    said = [name for name in (rows[0] if rows else {}) if any(row[name] for row in rows)]
+    return [{name: row[name] for name in said} for row in rows]
+
+
+def shown_values(row: Mapping[str, Any]) -> dict[str, str]:
+    """What stands in a row of `column_table`, as cells: the part of nulls, extremes, and what stands out."""
+    nulls = row.get("null_part", 0.0)
+    part, distinct = row.get("most_frequent_part") or 0.0, row.get("distinct", 0)
+    stands_out = distinct > 1 and part >= max(_SHOWN_PART, _STANDS_OUT / distinct)
+    return {
+        # A share that is 0 only where there is nothing.
+        "nulls": "0" if not nulls else f"{nulls:.1%}" if nulls >= 0.001 else "<0.1%",
+        "min": shown_value(row.get("min")),
+        "max": shown_value(row.get("max")),
+        "most frequent": f"{shown_value(row.get('most_frequent'))} ({part:.0%})" if stands_out else "",
+    }
+
+
+def shown_value(value: Any) -> str:
+    """A value in a cell; what cannot be printed is a dot."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    text = (value.decode(errors="replace") if isinstance(value, bytes) else str(value)) or "''"
+    text = "".join(character if character.isprintable() else "·" for character in text)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def plain_value(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def short_type(kind: Any) -> str:
+    """A type in as few characters as tell it.
+
+    >>> import pyarrow as pa
+    >>> short_type(pa.list_(pa.int64())), short_type(pa.map_(pa.string(), pa.float32()))
+    ('list<int64>', 'map<string,float>')
+    """
+    if pt.is_map(kind):
+        return f"map<{short_type(kind.key_type)},{short_type(kind.item_type)}>"
+    if pt.is_fixed_size_list(kind):
+        return f"list<{short_type(kind.value_type)}>[{kind.list_size}]"
+    if pt.is_list(kind) or pt.is_large_list(kind):
+        return f"list<{short_type(kind.value_type)}>"
+    if pt.is_dictionary(kind):
+        return f"dictionary<{short_type(kind.value_type)}>"
+    return str(kind)

@@ -115,23 +115,26 @@ class Extremes:
 
 def contents_of(path: Path) -> Contents | None:
     """What is in a path, without a value read; None where it is something else."""
-    if path.is_file():
-        is_named = path.suffix in (SUFFIXES["native"], *PICKLE_SUFFIXES) or (
-            path.suffix == SUFFIXES["npz"] and path.name.startswith("batch_")
-        )
-        return _batch_file(path) if is_named or _beginning(path).startswith(NATIVE_MAGIC) else None
-    if not path.is_dir():
-        return None
-    beginning = _beginning(path / MANIFEST_NAME)
-    if f'"kind": "{STORE_KIND}"'.encode() in beginning:
-        return store_contents(path)
-    check_ended(path)
-    has_batch_files = any(
-        found.is_file() for suffix in SUFFIXES.values() for found in path.glob(f"batch_*{suffix}")
-    )
-    if f'"kind": "{BATCHES_KIND}"'.encode() in beginning or has_batch_files:
-        return _batch_folder(path)
-    return None
+    try:
+        if path.is_file():
+            is_named = path.suffix in (SUFFIXES["native"], *PICKLE_SUFFIXES) or (
+                path.suffix == SUFFIXES["npz"] and path.name.startswith("batch_")
+            )
+            return _batch_file(path) if is_named or _beginning(path).startswith(NATIVE_MAGIC) else None
+        if not path.is_dir():
+            return None
+        beginning = _beginning(path / MANIFEST_NAME)
+        if f'"kind": "{STORE_KIND}"'.encode() in beginning:
+            return store_contents(path)
+        check_ended(path)
+        names = (found.name for suffix in SUFFIXES.values() for found in path.glob(f"batch_*{suffix}"))
+        is_prepared = f'"kind": "{BATCHES_KIND}"'.encode() in beginning
+        return _batch_folder(path) if is_prepared or any(names) else None
+    except PickledFile as error:
+        raise DataError(
+            f"{error.path}: holds pickled samples, as batch files of old do, and is not unpickled to look at it; "
+            "merge files that you trust with penstock merge --allow-pickle and look at the store"
+        ) from None
 
 
 def _beginning(path: Path) -> bytes:
@@ -285,8 +288,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _batch_file(path: Path) -> Contents:
-    with _unpickling_nothing():
-        header = read_header(path)
+    header = read_header(path)
     try:
         names = Manifest.read(path.parent).schema.names
     except DataError:
@@ -307,8 +309,7 @@ def _batch_file(path: Path) -> Contents:
 
 
 def _batch_folder(folder: Path) -> Contents:
-    with _unpickling_nothing():
-        batches, manifest = read_folder(folder)
+    batches, manifest = read_folder(folder)
     facts: dict[str, int] = {"samples": batches.total_samples, "batch_files": len(batches)}
     if manifest:
         facts["input_files"] = len(manifest.inputs)
@@ -322,17 +323,6 @@ def _batch_folder(folder: Path) -> Contents:
         parts=(Part(None, _arrays_of(batches.schema, batches.total_samples), blocks),),
         warnings=() if manifest else (_UNFINISHED if is_unfinished(folder) else _NO_MANIFEST,),
     )
-
-
-@contextmanager
-def _unpickling_nothing() -> Iterator[None]:
-    try:
-        yield
-    except PickledFile as error:
-        raise DataError(
-            f"{error.path}: holds pickled samples, as batch files of old do, and is not unpickled to look at it; "
-            "merge files that you trust with penstock merge --allow-pickle and look at the store"
-        ) from None
 
 
 def store_contents(folder: Path) -> Contents:
@@ -359,8 +349,14 @@ def store_contents(folder: Path) -> Contents:
     parts = []
     for split, num_rows in splits.items():
         if options["target"] in ("parquet", "ipc"):
+            from penstock.prep.merge.arrow_parts import group_sizes
+
             names = [item["name"] for item in document["files"] if item["name"].startswith(f"{split}/")]
-            blocks: list[Block] = [block for name in names for block in _groups(folder / name, schema)]
+            blocks: list[Block] = []
+            for file in (folder / name for name in names):
+                with _reading(file):
+                    sizes = group_sizes(file)
+                blocks += [_PartGroup(file, group, rows, schema) for group, rows in enumerate(sizes)]
         else:
             arrays = tuple(
                 _FileArray(
@@ -379,11 +375,3 @@ def store_contents(folder: Path) -> Contents:
             ]
         parts.append(Part(split, _arrays_of(schema, num_rows), blocks))
     return Contents(f"store ({options['target']})", facts, schema.heads, schema.masked_heads, tuple(parts))
-
-
-def _groups(path: Path, schema: StoreSchema) -> Iterator[_PartGroup]:
-    from penstock.prep.merge.arrow_parts import group_sizes
-
-    with _reading(path):
-        sizes = group_sizes(path)
-    yield from (_PartGroup(path, group, rows, schema) for group, rows in enumerate(sizes))

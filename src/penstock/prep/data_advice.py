@@ -85,21 +85,23 @@ def _storage(profile: DataProfile, storage: Storage) -> Iterator[str]:
 
 
 def _order(column: ColumnFacts, storage: Storage) -> Iterator[str]:
-    order = column.order
-    if order.rises + order.falls + order.ties < _MIN_ROWS:
+    num_changes = column.rises + column.falls
+    num_neighbours = num_changes + column.ties
+    if num_neighbours < _MIN_ROWS:
         return
     shuffled = f"train with data_config.shuffle, or {storage.rewrite(' --shuffle')}"
     if is_time(column):
-        if order.is_ascending:
+        if column.rises and not column.falls:
             yield f"{column.name}: rows are sorted by time, so that batches are of one moment each; {shuffled}"
-        elif order.falls:
+        elif column.falls:
+            part = column.falls / num_changes
             yield (
-                f"{column.name}: looks like a time but does not ascend with the rows ({order.fall_rate:.0%} of the "
+                f"{column.name}: looks like a time but does not ascend with the rows ({part:.0%} of the "
                 "steps go back): the last rows are not the newest; to hold out the newest, choose them by value"
             )
     elif is_label(column) and column.mean is not None:
         expected_rate = 2 * column.mean * (1 - column.mean)
-        if order.change_rate < _CLUSTERED_PART * expected_rate:
+        if num_changes / num_neighbours < _CLUSTERED_PART * expected_rate:
             yield f"{column.name}: equal labels stand together, so that batches are of one kind; {shuffled}"
 
 

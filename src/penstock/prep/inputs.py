@@ -3,20 +3,18 @@
 Folders can be written to, lie apart from each other, and what is written there is never read as raw data the next time.
 """
 
-import glob
 import logging
 import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.merge.staging import check_free, staging_folder, store_there
-from penstock.prep.sections import HeadFiles, Preprocessing, StoreTarget
+from penstock.prep.sections import Preprocessing, Splits
 from penstock.readers import TABLE_SCHEME
 from penstock.readers.files import DataFile, Uri, is_uri, list_files
 from penstock.readers.scan import ends_checksum
@@ -27,18 +25,6 @@ from penstock.runtime.checksums import file_checksum
 INPUT_PATH = "preprocessing.input_path"
 _NUMBERS = re.compile(r"(\d+)")
 INTERMEDIATE_DIR, OUTPUT_DIR = "preprocessing.intermediate_dir", "preprocessing.output_dir"
-# Names like those of all files that a preparation and a merge write.
-_WRITTEN_NAMES = (
-    *("batch_00000_00000.batch", "batch_00000_00000.npz", "task_00000.json", "manifest.json", "log.jsonl"),
-    *(
-        "X_train.npy",
-        "labels_train.npz",
-        "masks_train.npz",
-        "part-00000.parquet",
-        "part-00000.arrow",
-        "train.h5",
-    ),
-)
 
 logger = logging.getLogger(__name__)
 
@@ -155,20 +141,10 @@ def check_output_folder(key: str, folder: str, input_path: str, files: Sequence[
             key, f"{folder} holds the raw file {inner}; choose a folder apart from raw files"
         )
     for part in input_parts(input_path):
-        if is_uri(part):
-            continue
         path = os.path.expanduser(part)
-        if os.path.isdir(path) and _lies_in(folder, os.path.realpath(path)):
+        if not is_uri(part) and os.path.isdir(path) and _lies_in(folder, os.path.realpath(path)):
             raise ConfigError.at(
                 key, f"{folder} lies in {part}, the folder of the raw files; choose one outside of it"
-            )
-        if os.path.exists(path) or not glob.has_magic(path):
-            continue
-        pattern = os.path.abspath(path).split(os.sep)
-        if _finds(pattern, absolute.split(os.sep)):
-            raise ConfigError.at(
-                key,
-                f"{folder} is where preprocessing.input_path {part} looks for raw files; choose another folder",
             )
 
 
@@ -187,26 +163,14 @@ def check_store_folder(section: Preprocessing) -> None:
     try:
         store_there(folder)
         if not any(folder.glob(str(staging_folder(Path(), "*") / MANIFEST_NAME))):  # no merge to go on with
-            found = [path for pattern in _store_names(section) for path in folder.glob(pattern)]
+            splits = Splits(train=1.0, val=0.0, test=0.0) if section.splits is None else section.splits
+            shares = splits.model_dump(include={"train", "val", "test"})
+            forms = ("*_{}.npy", "*_{}.npz", "*_{}/*.npy", "{}.h5", "{}")  # of every target
+            patterns = [form.format(split) for split, share in shares.items() if share for form in forms]
+            found = [path for pattern in patterns for path in folder.glob(pattern)]
             check_free(folder, [str(path.relative_to(folder)) for path in found])
     except ConfigError as error:
         raise ConfigError.at(OUTPUT_DIR, str(error)) from error
-
-
-def _store_names(section: Preprocessing) -> Iterator[str]:
-    """Patterns of the names that a store will have, as far as the run file tells: samples may have more arrays."""
-    splits = section.splits
-    shares = {"train": 1.0} if splits is None else splits.model_dump(include={"train", "val", "test"})
-    for split in (name for name, share in shares.items() if share):
-        if section.target is StoreTarget.hdf5:
-            yield f"{split}.h5"
-        elif section.target is not StoreTarget.npy:
-            yield split
-        else:
-            groups = [f"_{group}" for group in section.sample_schema.feature_groups]
-            yield from (f"X{group}_{split}.npy" for group in ("", *groups))
-            suffix = ".npz" if section.heads is HeadFiles.npz else "/*.npy"
-            yield from (f"{heads}_{split}{suffix}" for heads in ("labels", "masks"))
 
 
 def _lies_in(path: str, absolute_folder: str) -> bool:
@@ -215,14 +179,3 @@ def _lies_in(path: str, absolute_folder: str) -> bool:
         return False
     absolute = os.path.realpath(path)
     return absolute == absolute_folder or absolute.startswith(os.path.join(absolute_folder, ""))
-
-
-def _finds(pattern: Sequence[str], folder: Sequence[str]) -> bool:
-    """Whether a glob names a folder, or files that are written below it; both by the names in their paths."""
-    if not folder:
-        return not pattern or any(fnmatchcase(name, pattern[-1]) for name in _WRITTEN_NAMES)
-    if not pattern:
-        return False
-    if pattern[0] == "**":
-        return _finds(pattern[1:], folder) or _finds(pattern, folder[1:])
-    return fnmatchcase(folder[0], pattern[0]) and _finds(pattern[1:], folder[1:])

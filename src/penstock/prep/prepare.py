@@ -170,8 +170,6 @@ class _Preparation:
             executor(self._section, len(waiting), limits) as (num_workers, execute),
             Watch(folder / LOG_NAME, tasks, kept, watching, num_workers, self._skips) as watch,
         ):
-            if plan.earlier:
-                watch.write("earlier_texts", tasks=[text["tasks"] for text in plan.earlier])
             extraction = self._extraction.with_columns(plan.columns)
             execute(TaskContext(self._section, folder, extraction, plan.schema), waiting, watch)
         records = [watch.records[task.number] for task in tasks]

@@ -7,7 +7,7 @@ does not depend on how many rows there are.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -31,6 +31,7 @@ STANDARD_ERROR = 1 / math.sqrt(_SKETCH_HASHES - 2)
 _FREQUENT_PART = 16
 """A value is counted in a block where it is at least one of so many values."""
 _MAX_FREQUENT = 64
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _BATCH_ROWS, _BATCH_BYTES = 1 << 14, 2 * MIB
 """Of rows that are read together: hashes of their values, several words for each, exist at once."""
 WHOLE_BYTES = 128 * MIB
@@ -43,130 +44,111 @@ _FEW_BYTES = 16 * MIB
 """Of all rows of a short look together, and the most that is decoded on the way to them."""
 
 
-class RowOrder:
-    """Counts how neighbours compare; pieces of the data come in the order of the data."""
-
-    def __init__(self) -> None:
-        self.rises = self.falls = self.ties = 0
-        self._last: Any = None
-
-    def add(self, values: Any) -> None:
-        """See the values of consecutive rows (NumPy, without nulls)."""
-        if not len(values):
-            return
-        if self._last is not None:
-            values = np.concatenate([np.array([self._last], values.dtype), values])
-        before, after = values[:-1], values[1:]
-        rises, falls = int(np.count_nonzero(after > before)), int(np.count_nonzero(after < before))
-        self.rises += rises
-        self.falls += falls
-        self.ties += len(after) - rises - falls
-        self._last = values[-1]
-
-    @property
-    def is_ascending(self) -> bool:
-        return self.rises > 0 and self.falls == 0
-
-    @property
-    def change_rate(self) -> float:
-        total = self.rises + self.falls + self.ties
-        return (self.rises + self.falls) / total if total else 0.0
-
-    @property
-    def fall_rate(self) -> float:
-        """Which part of the neighbours that differ go down: 0 when sorted, about a half in random order."""
-        changes = self.rises + self.falls
-        return self.falls / changes if changes else 0.0
-
-
+@dataclass(slots=True)
 class ColumnFacts:
     """What rows say about a column, block by block, in bounded memory. Of a list the items count, of a map the keys."""
 
-    def __init__(self, field: "pa.Field[Any]") -> None:
-        self.name, self.type = field.name, field.type
-        self.num_rows = self.num_nulls = self.num_nan = 0
-        self.min_value: Any = None
-        self.max_value: Any = None
-        self.length_range: tuple[int, int] | None = None
-        """Of the shortest and of the longest value: items of a list or map, bytes of a string."""
-        self.is_number_text = False
-        """Whether all strings, of which there is at least one, are numbers as a program would write them."""
-        self.order = RowOrder()
-        self._num_items = self._num_numbers = self._num_lengths = self._total_length = 0
-        self._sum = 0.0
-        # The smallest hashes: of n distinct ones, spread evenly, the k-th smallest is at about k/n of their range.
-        self._smallest = np.zeros(0, np.uint64)
-        self._frequent: dict[Any, int] = {}
-
-    @property
-    def distinct_is_exact(self) -> bool:
-        """False: `distinct` is an estimate."""
-        return len(self._smallest) < _SKETCH_HASHES
-
-    @property
-    def distinct(self) -> int:
-        if self.distinct_is_exact:
-            return len(self._smallest)
-        return min(self._num_items, round((_SKETCH_HASHES - 1) * 2.0**64 / float(self._smallest[-1])))
-
-    @property
-    def mean_length(self) -> float | None:
-        """None for types without a length."""
-        return self._total_length / self._num_lengths if self._num_lengths else None
-
-    @property
-    def mean(self) -> float | None:
-        """Of numbers, NaN left out."""
-        return self._sum / self._num_numbers if self._num_numbers else None
-
-    @property
-    def top(self) -> tuple[Any, float] | None:
-        """The most frequent value and its part of all, where one stands out."""
-        if not self._frequent:
-            return None
-        value, count = max(self._frequent.items(), key=lambda entry: entry[1])
-        return value, count / self._num_items
+    name: str
+    type: Any
+    num_rows: int = 0
+    num_nulls: int = 0
+    num_nan: int = 0
+    min_value: Any = None
+    max_value: Any = None
+    mean: float | None = None
+    """Of numbers, NaN left out."""
+    mean_length: float | None = None
+    """Of the items of lists and maps, of the bytes of strings; None for types without a length."""
+    length_range: tuple[int, int] | None = None
+    """Of the shortest and of the longest value."""
+    distinct: int = 0
+    distinct_is_exact: bool = True
+    """False: `distinct` is an estimate."""
+    top: tuple[Any, float] | None = None
+    """The most frequent value and its part of all, where one stands out."""
+    is_number_text: bool = False
+    """Whether all strings, of which there is at least one, are numbers as a program would write them."""
+    rises: int = 0
+    """How neighbouring numbers compare; pieces of the data come in the order of the data."""
+    falls: int = 0
+    ties: int = 0
+    _last: Any = None
+    _num_items: int = 0
+    _num_numbers: int = 0
+    _sum: float = 0.0
+    _num_lengths: int = 0
+    _total_length: int = 0
+    _smallest: Any = field(default_factory=lambda: np.zeros(0, np.uint64))
+    """Hashes: of n distinct ones, spread evenly, the k-th smallest is at about k/n of their range."""
+    _frequent: dict[Any, int] = field(default_factory=dict)
 
     def add(self, column: Any) -> None:
+        """See the values of consecutive rows."""
         self.num_rows += len(column)
         self.num_nulls += column.null_count
-        values = column.drop_null() if column.null_count else column
+        values = column.drop_null()
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
-        if is_text(values.type) or is_list(values.type) or pt.is_map(values.type):
-            is_string = is_text(values.type)
-            lengths = pc.binary_length(values) if is_string else pc.list_value_length(_as_lists(values))
-            self._num_lengths += len(lengths)
-            self._total_length += int(pc.sum(lengths).as_py() or 0)
-            self.length_range = _widened(self.length_range, lengths)
-        if is_number(values.type):
-            self.order.add(_as_numbers(values))
+        lengths = pc.binary_length(values) if is_text(values.type) else None
+        is_nested = False
         while is_list(values.type) or pt.is_map(values.type):
-            values = _as_lists(values).flatten()
-        values = values.drop_null() if values.null_count else values
+            if pt.is_map(values.type):
+                values = pa.ListArray.from_arrays(values.offsets, values.keys)
+            if not is_nested:
+                is_nested, lengths = True, pc.list_value_length(values)
+            values = values.flatten()
+        if lengths is not None and len(lengths):
+            found: Any = pc.min_max(lengths).as_py()
+            shortest, longest = self.length_range or (found["min"], found["max"])
+            self.length_range = min(shortest, found["min"]), max(longest, found["max"])
+            self._num_lengths += len(lengths)
+            self._total_length += int(pc.sum(lengths).as_py())
+            self.mean_length = self._total_length / self._num_lengths
+        values = values.drop_null()
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
         if len(values):
-            self._add_items(values)
+            self._add_items(values, is_nested)
 
-    def _add_items(self, items: Any) -> None:
+    def _add_items(self, items: Any, is_nested: bool) -> None:
+        kind = items.type
+        if is_text(kind) and (self.is_number_text or not self._num_items):
+            # One with a leading zero is a code that must stay as it is.
+            is_code = pc.any(pc.match_substring_regex(items, r"^[+-]?0[0-9]")).as_py()
+            self.is_number_text = not is_code and pc.all(pc.match_substring_regex(items, _NUMBER)).as_py()
+        self._num_items += len(items)
+        if is_number(kind):
+            # Numbers that compare as the values do.
+            whole = pa.int32() if pt.is_date32(kind) else pa.int64() if is_moment(kind) else pa.uint8()
+            plain = items if pt.is_integer(kind) or pt.is_floating(kind) else items.cast(whole)
+            numbers = plain.to_numpy(zero_copy_only=False)
+            num_nan = int(np.count_nonzero(np.isnan(numbers))) if pt.is_floating(kind) else 0
+            if not is_moment(kind):
+                self.num_nan += num_nan
+                self._num_numbers += len(numbers) - num_nan
+                self._sum += float((np.nansum if num_nan else np.sum)(numbers, dtype=np.float64))
+                self.mean = self._sum / self._num_numbers if self._num_numbers else None
+            if not is_nested:
+                before = numbers[:-1] if self._last is None else np.append(self._last, numbers[:-1])
+                after = numbers[-len(before) :] if len(before) else before
+                rises, falls = int(np.count_nonzero(after > before)), int(np.count_nonzero(after < before))
+                self.rises, self.falls = self.rises + rises, self.falls + falls
+                self.ties += len(after) - rises - falls
+                self._last = numbers[-1:]
+        if is_number(kind) or is_text(kind) or pt.is_decimal(kind) or pt.is_time(kind):
+            found: Any = pc.min_max(items).as_py()
+            if found["min"] is not None and found["min"] == found["min"]:  # all NaN have no extremes
+                is_first = self.min_value is None
+                self.min_value = found["min"] if is_first else min(self.min_value, found["min"])
+                self.max_value = found["max"] if is_first else max(self.max_value, found["max"])
         hashes = value_hashes(items)
-        if len(self._smallest) == _SKETCH_HASHES:
+        if not self.distinct_is_exact:
             hashes = hashes[hashes < self._smallest[-1]]
         self._smallest = np.unique(np.concatenate([self._smallest, hashes]))[:_SKETCH_HASHES]
-        kind = items.type
-        if pt.is_floating(kind) or pt.is_integer(kind) or pt.is_boolean(kind):
-            numbers = _as_numbers(items)
-            num_nan = int(np.count_nonzero(np.isnan(numbers))) if pt.is_floating(kind) else 0
-            self.num_nan += num_nan
-            self._num_numbers += len(numbers) - num_nan
-            self._sum += float((np.nansum if num_nan else np.sum)(numbers, dtype=np.float64))
-        if is_text(kind) and (self.is_number_text or not self._num_items):
-            self.is_number_text = _are_numbers(items)
-        if is_number(kind) or is_text(kind) or pt.is_decimal(kind) or pt.is_time(kind):
-            known = None if self.min_value is None else (self.min_value, self.max_value)
-            self.min_value, self.max_value = _widened(known, items) or (None, None)
-        self._num_items += len(items)
+        self.distinct, self.distinct_is_exact = len(self._smallest), len(self._smallest) < _SKETCH_HASHES
+        if not self.distinct_is_exact:
+            estimate = round((_SKETCH_HASHES - 1) * 2.0**64 / float(self._smallest[-1]))
+            self.distinct = min(self._num_items, estimate)
         try:
             counted = pc.value_counts(items)
         except pa.ArrowNotImplementedError:  # such as structs
@@ -178,6 +160,9 @@ class ColumnFacts:
         if len(self._frequent) > 2 * _MAX_FREQUENT:
             kept = sorted(self._frequent, key=lambda value: -self._frequent[value])[:_MAX_FREQUENT]
             self._frequent = {value: self._frequent[value] for value in kept}
+        if self._frequent:
+            value, count = max(self._frequent.items(), key=lambda entry: entry[1])
+            self.top = value, count / self._num_items
 
 
 def is_number(kind: Any) -> bool:
@@ -193,40 +178,6 @@ def is_text(kind: Any) -> bool:
     return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
-def _as_numbers(values: Any) -> Any:
-    """NumPy numbers that compare as the values do."""
-    if pt.is_date32(values.type):
-        values = values.cast(pa.int32())
-    elif is_moment(values.type):
-        values = values.cast(pa.int64())
-    elif pt.is_boolean(values.type):
-        values = values.cast(pa.uint8())
-    return values.to_numpy(zero_copy_only=False)
-
-
-def _as_lists(values: Any) -> Any:
-    """Maps as lists of their keys."""
-    if not pt.is_map(values.type):
-        return values
-    return pa.ListArray.from_arrays(values.offsets, values.keys)
-
-
-def _widened(known: tuple[Any, Any] | None, values: Any) -> tuple[Any, Any] | None:
-    found: Any = pc.min_max(values).as_py() if len(values) else {"min": None}
-    if found["min"] is None or found["min"] != found["min"]:
-        return known
-    min_value, max_value = known or (found["min"], found["max"])
-    return min(min_value, found["min"]), max(max_value, found["max"])
-
-
-def _are_numbers(texts: Any) -> bool:
-    """Whether all strings are numbers; one with a leading zero is a code that must stay as it is."""
-    if pc.any(pc.match_substring_regex(texts, r"^[+-]?0[0-9]")).as_py():
-        return False
-    number = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-    return bool(pc.all(pc.match_substring_regex(texts, number)).as_py())
-
-
 @dataclass(frozen=True, slots=True)
 class DataProfile:
     columns: tuple[ColumnFacts, ...]
@@ -237,10 +188,7 @@ class DataProfile:
     num_places: int
     """From how many places of the data rows were taken."""
     first_rows: pa.RecordBatch | None
-
-    @property
-    def is_whole(self) -> bool:
-        return self.num_seen == self.num_rows
+    is_whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +214,7 @@ def profile_pieces(
 ) -> DataProfile:
     """Look at these pieces in the reader's share and a few MiB; `enough` may end it before the last."""
     names = list(scanned.columns.names if columns is None else columns)
-    facts = [ColumnFacts(scanned.columns.field(name)) for name in names]
+    facts = [ColumnFacts(name, scanned.columns.field(name).type) for name in names]
     num_seen, num_bytes = 0, 0
     first_rows: pa.RecordBatch | None = None
     for batch in _batches(scanned, share, pieces, names, enough):
@@ -284,6 +232,7 @@ def profile_pieces(
         row_bytes=num_bytes / max(1, num_seen),
         num_places=sum(len(piece.intervals) for piece in pieces),
         first_rows=first_rows,
+        is_whole=num_seen == scanned.num_rows,
     )
 
 
@@ -310,50 +259,49 @@ def _batches(
 
 
 def choose_pieces(blocks: Blocks, row_bytes: int, *, full: bool = False) -> list[BlockPieces]:
-    """All rows where they are few, or `full` is asked for; else pieces that begin at even distances.
-
-    To begin in the middle of a block, the rows before must be decoded in some formats. Where that would be much, pieces
-    begin at the starts of the blocks they fall into.
-    """
+    """All rows where they are few, or `full` is asked for; else pieces that begin at even distances."""
     if full or blocks.total_rows * row_bytes <= WHOLE_BYTES:
         return [BlockPieces(block, ((0, int(rows)),)) for block, rows in enumerate(blocks.num_rows.tolist())]
     piece_rows = max(1, min(_MAX_PIECE_ROWS, _PIECES_BYTES // row_bytes // _NUM_PIECES))
-    return _pieces(blocks, _starts(blocks, piece_rows, _MAX_PASSED_BYTES // row_bytes), piece_rows)
+    return _pieces(blocks, piece_rows, _MAX_PASSED_BYTES // row_bytes)
 
 
 def choose_few_pieces(blocks: Blocks, row_bytes: int, max_rows: int) -> list[BlockPieces]:
     """Pieces of `max_rows` together, in such an order that whoever stops early has seen rows from all over the data."""
     num_rows = max(1, min(max_rows, _FEW_BYTES // row_bytes))
-    if blocks.total_rows <= num_rows and len(blocks) <= _NUM_PIECES:
+    if blocks.total_rows <= num_rows and len(blocks.num_rows) <= _NUM_PIECES:
         return choose_pieces(blocks, row_bytes, full=True)
-    starts = _starts(blocks, max(1, num_rows // _NUM_PIECES), _FEW_BYTES // row_bytes)
-    pieces = _pieces(blocks, starts, max(1, num_rows // max(1, len(starts))))
+    pieces = _pieces(blocks, max(1, num_rows // _NUM_PIECES), _FEW_BYTES // row_bytes, num_rows)
     # By the bits of their numbers read backwards, each next one falls into the widest gap.
     num_bits = len(pieces).bit_length()
     return [pieces[index] for index in sorted(range(len(pieces)), key=lambda at: f"{at:0{num_bits}b}"[::-1])]
 
 
-def _starts(blocks: Blocks, piece_rows: int, max_passed_rows: int) -> list[tuple[int, int]]:
-    """Blocks and rows in them where pieces begin: at even distances, or at the starts of their blocks."""
+def _pieces(
+    blocks: Blocks, piece_rows: int, max_passed_rows: int, num_rows: int | None = None
+) -> list[BlockPieces]:
+    """Intervals that begin at even distances, end in their blocks, and do not overlap; together `num_rows` if given.
+
+    To begin in the middle of a block, the rows before must be decoded in some formats. Where that would be more than
+    `max_passed_rows`, pieces begin at the starts of the blocks they fall into.
+    """
     if not blocks.total_rows:
         return []
     ends = np.cumsum(blocks.num_rows)
     targets = np.linspace(0, max(0, blocks.total_rows - piece_rows), _NUM_PIECES).astype(np.int64)
     found = np.searchsorted(ends, targets, side="right")
-    starts = targets - (ends - blocks.num_rows)[found]
-    last_starts = {int(block): int(start) for block, start in zip(found, starts, strict=True)}
-    if sum(last_starts.values()) > max_passed_rows:
-        starts = np.zeros_like(starts)
-    return sorted(set(zip(found.tolist(), starts.tolist(), strict=True)))
-
-
-def _pieces(blocks: Blocks, starts: list[tuple[int, int]], piece_rows: int) -> list[BlockPieces]:
-    """Intervals that begin at these rows, end in their blocks, and do not overlap."""
+    rows = targets - (ends - blocks.num_rows)[found]
+    last_rows = {int(block): int(row) for block, row in zip(found, rows, strict=True)}
+    if sum(last_rows.values()) > max_passed_rows:
+        rows = np.zeros_like(rows)
+    starts = sorted(set(zip(found.tolist(), rows.tolist(), strict=True)))
+    if num_rows is not None:
+        piece_rows = max(1, num_rows // len(starts))
     pieces = []
     for block, group in groupby(starts, key=lambda start: start[0]):
-        rows = [row for _, row in group]
-        limits = [*rows[1:], int(blocks.num_rows[block])]
-        pairs = ((row, min(row + piece_rows, limit)) for row, limit in zip(rows, limits, strict=True))
+        firsts = [row for _, row in group]
+        limits = [*firsts[1:], int(blocks.num_rows[block])]
+        pairs = ((row, min(row + piece_rows, limit)) for row, limit in zip(firsts, limits, strict=True))
         pieces.append(BlockPieces(block, tuple((start, end) for start, end in pairs if start < end)))
     return pieces
 

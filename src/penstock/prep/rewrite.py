@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -160,7 +160,9 @@ class _Rewrite:
         self._reader, self._sizes = share_memory(source, options, tree_bytes())
         temporary_bytes, output_bytes = estimate(source, self._reader, options)
         groups = plan_output(source.num_rows, source.row_bytes, output_bytes, options)
-        self._output = partial(OutputFiles, folder, source.columns, groups, options)
+        self._write = partial(
+            write_files, folder=folder, schema=source.columns, files=groups, options=options
+        )
         pa.default_memory_pool().release_unused()
         check_disk(folder, temporary_bytes, output_bytes, self._sizes.bucket_bytes)
         self._read = _Tally()
@@ -168,33 +170,32 @@ class _Rewrite:
     def run(self) -> RewriteSummary:
         options, source = self._options, self._source
         if options.shuffle:
-            files = self._shuffled()
+            paths, num_row_groups = self._shuffled()
         else:
-            with self._stage("rewriting") as count, self._output() as files:
-                for batch in self._rows(count):
-                    files.write(batch, is_view=True)
-        num_rows = sum(pq.read_metadata(path).num_rows for path in files.paths)
+            with self._stage("rewriting") as count:
+                paths, num_row_groups = self._write(self._rows(count), are_views=True)
+        num_rows = sum(pq.read_metadata(path).num_rows for path in paths)
         if num_rows != self._read.num_rows:
             raise DataError(
                 f"{num_rows} rows were written but {self._read.num_rows} were read; rewrite again"
             )
         if options.verify:
-            self._verify(files.paths)
+            self._verify(paths)
         return RewriteSummary(
             num_rows=num_rows,
             checksum=self._read.checksum,
-            num_files=len(files.paths),
-            num_row_groups=files.num_row_groups,
-            rows_per_row_group=-(-num_rows // max(1, files.num_row_groups)),
+            num_files=len(paths),
+            num_row_groups=num_row_groups,
+            rows_per_row_group=-(-num_rows // max(1, num_row_groups)),
             bytes_read=sum(file.size_bytes for file in source.files),
-            bytes_written=sum(path.stat().st_size for path in files.paths),
+            bytes_written=sum(path.stat().st_size for path in paths),
             compression=options.compression,
             seed=options.seed if options.shuffle else None,
             verified=options.verify,
             inputs=[file.path for file in source.files],
         )
 
-    def _shuffled(self) -> "OutputFiles":
+    def _shuffled(self) -> tuple[list[Path], int]:
         source, written = self._source, _Tally()
         random = derive_generator("rewrite", self._options.seed).bit_generator
         with closing(ExternalShuffle(self._folder / "buckets", source.columns, self._sizes)) as shuffle:
@@ -205,9 +206,8 @@ class _Rewrite:
                         yield batch, random.random_raw(batch.num_rows)
 
                 buckets = shuffle.scatter(keyed(), source.num_rows * (source.row_bytes + KEY_BYTES))
-            with self._stage("writing") as count, self._output() as files:
-                for batch in _counted(shuffle.gather(buckets), written, count):
-                    files.write(batch, is_view=False)
+            with self._stage("writing") as count:
+                files = self._write(_counted(shuffle.gather(buckets), written, count), are_views=False)
         self._compare(written, "the temporary files")
         return files
 
@@ -364,69 +364,46 @@ def plan_output(num_rows: int, row_bytes: int, output_bytes: int, options: Rewri
     return files
 
 
-class OutputFiles:
-    """Writes rows as they come, one row group in memory at a time, in a `with` block.
+def write_files(
+    batches: Iterator[pa.RecordBatch],
+    folder: Path,
+    schema: pa.Schema,
+    files: Iterable[Iterable[int]],
+    options: RewriteOptions,
+    *,
+    are_views: bool,
+) -> tuple[list[Path], int]:
+    """Write rows as they come, one row group in memory at a time; gives the files and the number of row groups.
 
-    A row group is written early where its rows, larger than others, take twice the bytes that it should have: the
-    order of rows is the same, the memory stays bounded.
+    `files` are the rows of the row groups of each file. A row group is written early where its rows, larger than
+    others, take twice the bytes that it should have: the order of rows is the same, the memory stays bounded.
+    `are_views`: others own the memory of the rows, so that what waits for more rows is copied.
     """
-
-    def __init__(
-        self, folder: Path, schema: pa.Schema, files: Sequence[list[int]], options: RewriteOptions
-    ) -> None:
-        self.paths: list[Path] = []
-        self.num_row_groups = 0
-        self._folder, self._schema, self._options = folder, schema, options
-        self._files = iter(files)
-        self._groups: list[int] = []
-        self._writer: pq.ParquetWriter | None = None
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_bytes = 0
-        self._open_next()
-
-    def write(self, batch: pa.RecordBatch, is_view: bool) -> None:
-        """Take rows. `is_view`: others own their memory, so that what waits for more rows is copied."""
-        while batch.num_rows:
-            missing_rows = self._groups[0]
-            piece, batch = batch.slice(0, missing_rows), batch.slice(missing_rows)
-            self._groups[0] -= piece.num_rows
-            is_full = not self._groups[0]
-            if not is_full and is_view:
-                piece = piece.take(np.arange(piece.num_rows))
-            self._waiting.append(piece)
-            self._waiting_bytes += piece.nbytes
-            if is_full or self._waiting_bytes > 2 * self._options.row_group_bytes:
-                assert self._writer is not None
-                table = pa.Table.from_batches(self._waiting, self._schema)
-                self._waiting.clear()
-                self._waiting_bytes = 0
-                self._writer.write_table(table, row_group_size=table.num_rows)
-                self.num_row_groups += 1
-            if is_full:
-                self._groups.pop(0)
-                if not self._groups:
-                    self._close_file()
-                    self._open_next()
-
-    def _open_next(self) -> None:
-        groups = next(self._files, None)
-        if groups is not None:
-            self._groups = groups
-            self.paths.append(self._folder / f"part-{len(self.paths):05d}.parquet")
-            self._writer = pq.ParquetWriter(self.paths[-1], self._schema, **self._options.parquet)
-
-    def _close_file(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-            sync_path(self.paths[-1])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._waiting.clear()
-        self._close_file()
+    paths: list[Path] = []
+    num_row_groups = 0
+    batch = next(batches, None)
+    for groups in files:
+        paths.append(folder / f"part-{len(paths):05d}.parquet")
+        with pq.ParquetWriter(paths[-1], schema, **options.parquet) as writer:
+            for num_rows in groups:
+                missing_rows, waiting, waiting_bytes = num_rows, list[pa.RecordBatch](), 0
+                while missing_rows and batch is not None:
+                    piece, batch = batch.slice(0, missing_rows), batch.slice(missing_rows)
+                    missing_rows -= piece.num_rows
+                    if missing_rows and are_views:
+                        piece = piece.take(np.arange(piece.num_rows))
+                    waiting.append(piece)
+                    waiting_bytes += piece.nbytes
+                    if not missing_rows or waiting_bytes > 2 * options.row_group_bytes:
+                        table = pa.Table.from_batches(waiting, schema)
+                        waiting, waiting_bytes = [], 0
+                        writer.write_table(table, row_group_size=table.num_rows)
+                        num_row_groups += 1
+                        del table, piece  # nothing of it is held while more rows are read
+                    if not batch.num_rows:
+                        batch = next(batches, None)
+        sync_path(paths[-1])
+    return paths, num_row_groups
 
 
 def check_output(out: Path, inputs: Iterable[str], overwrite: bool) -> None:

@@ -1,17 +1,16 @@
 """What keeps samples together in splits, as one number for each sample: the hash of a string.
 
 Files of the same data write a match as 17, as 17.0 or as text, in whichever type their writer chose; workers see them
-in another order each time. One group must not have several numbers, or it would be in several splits: so a value of any
-type counts as the string that a person would write for it. Columns and arrays are not looked at value by value: those
-of whole numbers and strings as they are, others by their distinct values.
+in another order each time. One group must not have several numbers, or it would be in several splits: so a number, a
+day and a text count as the string that a person would write for them. Columns and arrays are not looked at value by
+value: those of whole numbers and strings as they are, others by their distinct values.
 """
 
 import datetime
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,7 @@ def sample_group(sample: Mapping[str, Any], key: str, file: str, number: int) ->
     if key not in sample:
         raise DataError(f"{file}: sample {number}: {_missing(key)}")
     try:
-        return group_number(sample[key])
+        return _text_number(group_text(sample[key]))
     except _NoGroup as error:
         raise _refusal(error, key, file, number) from None
 
@@ -52,7 +51,13 @@ def groups_of(values: Any, key: str, file: str, first_number: int) -> NDArray[np
     try:
         if isinstance(values, pa.Array):
             return _of_column(values)
-        return _of_array(values) if isinstance(values, np.ndarray) else _of_objects(values)
+        if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
+            return _of_objects(values)
+        if values.ndim != 1:
+            raise _NoGroup(f"has {values.ndim} axes; give one value for each sample")
+        if values.dtype.kind not in "biufSU":
+            raise _NoGroup(f"holds {values.dtype}")
+        return _of_column(pa.array(values.astype(np.float64) if values.dtype.kind == "f" else values))
     except _NoGroup as error:
         raise _refusal(error, key, file, first_number) from None
 
@@ -65,10 +70,6 @@ def _refusal(error: _NoGroup, key: str, file: str, first_number: int) -> DataErr
     return DataError(
         f"{file}: sample {first_number + error.index}: '{key}' {error.reason}; a group is told by a number or a text"
     )
-
-
-def group_number(value: Any) -> int:
-    return _text_number(group_text(value))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -85,48 +86,25 @@ def group_text(value: Any) -> str | bytes:
     >>> [group_text(value) for value in (17, 17.0, "17.0", np.uint8(17), True, 0.5, "match-7")]
     ['17', '17', '17', '17', '1', '0.5', 'match-7']
     """
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0 and value.dtype.kind in "biufSU":
+        value = value.item()
     if isinstance(value, str):
         return _WHOLE_TEXT.sub(r"\1", value)
     if isinstance(value, bytes):
         return _WHOLE_BYTES.sub(rb"\1", value)
-    if isinstance(value, int | np.integer | np.bool_):
-        return str(int(value))
-    if isinstance(value, float | np.floating | Decimal):
+    if isinstance(value, float):
         if value != value:
             raise _NoGroup("is NaN")
         is_whole = math.isfinite(value) and value == int(value)
-        return str(int(value)) if is_whole else repr(float(value))
-    if isinstance(value, np.datetime64):
-        return group_text(_plain_moments(value).item())
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        return value.astimezone(datetime.UTC).isoformat()
-    if isinstance(value, datetime.date):
+        return str(int(value)) if is_whole else repr(value)
+    if isinstance(value, int):
+        return str(int(value))
+    if type(value) is datetime.date:
         return value.isoformat()
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return group_text(value[()])
     raise _NoGroup("is missing" if value is None else f"is of type {type(value).__name__}")
 
 
-def _plain_moments(moments: Any) -> Any:
-    """NumPy's dates and times as days, or else in microseconds: as Python has them."""
-    unit, _ = np.datetime_data(moments.dtype)
-    return moments.astype("M8[D]" if unit in ("Y", "M", "W", "D") else "M8[us]")
-
-
-def _of_array(values: NDArray[Any]) -> Hashes:
-    if values.ndim != 1:
-        raise _NoGroup(f"has {values.ndim} axes; give one value for each sample")
-    kind = values.dtype.kind
-    if kind == "O":
-        return _of_objects(values)
-    if kind not in "biufSUM":
-        raise _NoGroup(f"holds {values.dtype}")
-    if kind in "Mf":
-        values = _plain_moments(values) if kind == "M" else values.astype(np.float64)
-    return _of_column(pa.array(values))
-
-
-def _of_objects(values: Sequence[Any] | NDArray[Any]) -> Hashes:
+def _of_objects(values: Any) -> Hashes:
     """Python's values: strings together, others one by one."""
     try:
         return _of_column(pa.array(values, pa.string()))
@@ -134,7 +112,7 @@ def _of_objects(values: Sequence[Any] | NDArray[Any]) -> Hashes:
         hashes = np.empty(len(values), np.uint64)
     for index, value in enumerate(values):
         try:
-            hashes[index] = group_number(value)
+            hashes[index] = _text_number(group_text(value))
         except _NoGroup as error:
             raise _NoGroup(error.reason, index) from None
     return hashes
@@ -148,26 +126,22 @@ def _of_column(values: Any) -> Hashes:
         return _of_column(values.dictionary_decode())
     if types.is_boolean(kind):
         return _of_column(values.cast(pa.uint8()))
-    if types.is_integer(kind):
+    if types.is_integer(kind) or types.is_date(kind):
         return value_hashes(values.cast(pa.string()))
     if types.is_string_view(kind) or types.is_binary_view(kind) or types.is_fixed_size_binary(kind):
         return _of_column(values.cast(pa.large_binary()))
     if kind in (pa.binary(), pa.string(), pa.large_binary(), pa.large_string()):
         return value_hashes(pc.replace_substring_regex(values, _WHOLE_NUMBER, r"\1"))
-    if types.is_floating(kind):
-        values = values.cast(pa.float64())
-        missing = pc.index(pc.is_nan(values), True).as_py()
-        if missing >= 0:
-            raise _NoGroup("is NaN", missing)
-        try:
-            return _of_column(values.cast(pa.int64()))
-        except pa.ArrowInvalid:
-            pass  # not all of them are whole
-    elif types.is_timestamp(kind):
-        values = values.cast(pa.timestamp("us", None if kind.tz is None else "UTC"), safe=False)
-    elif not types.is_decimal(kind) and not types.is_date(kind):
+    if not types.is_floating(kind):
         raise _NoGroup(f"holds {kind}")
-    distinct = values.dictionary_encode()
+    values = values.cast(pa.float64())
+    missing = pc.index(pc.is_nan(values), True).as_py()
+    if missing >= 0:
+        raise _NoGroup("is NaN", missing)
+    try:
+        return _of_column(values.cast(pa.int64()))
+    except pa.ArrowInvalid:  # not all of them are whole
+        distinct = values.dictionary_encode()
     texts = [group_text(value) for value in distinct.dictionary.to_pylist()]
     hashes: Hashes = value_hashes(pa.array(texts, pa.string()))[distinct.indices.to_numpy()]
     return hashes

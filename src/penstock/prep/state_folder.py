@@ -81,8 +81,6 @@ class Plan:
     schema: StoreSchema
     columns: Mapping[str, Any]
     """Those of the first file, where it gives columns."""
-    earlier: tuple[Mapping[str, Any], ...] = ()
-    """What was made with texts of the module of extract that were changed since: its checksum and tasks."""
 
 
 class StateFolder:
@@ -128,7 +126,6 @@ class StateFolder:
             tasks=tuple(tuple(paths) for paths in body["tasks"]),
             schema=StoreSchema.from_document(body["schema"]),
             columns=body["columns"],
-            earlier=tuple(body.get("earlier", ())),
         )
 
     def save_plan(self, plan: Plan) -> None:
@@ -138,7 +135,6 @@ class StateFolder:
             "tasks": [list(paths) for paths in plan.tasks],
             "schema": plan.schema.as_document(),
             "columns": dict(plan.columns),
-            "earlier": [dict(text) for text in plan.earlier],
         }
         write_document(self.path / PREPARATION_NAME, _KIND, _VERSION, body)
 
@@ -165,16 +161,11 @@ class StateFolder:
                 "one, or start anew with --restart"
             )
         # Tasks of which files were left out are done again with the new text.
-        known = {number for text in plan.earlier for number in text["tasks"]}
-        kept = []
         for number in range(len(plan.tasks)):
             record = TaskRecord.load(self.path, number)
             if record is not None and record.left_out:
                 record_path(self.path, number).unlink()
-            elif record is not None and number not in known:
-                kept.append(number)
-        text = {"checksum": plan.settings.get(_MODULE_CHECKSUM), "tasks": kept}
-        plan = replace(plan, settings=settings, earlier=(*plan.earlier, text))
+        plan = replace(plan, settings=settings)
         self.save_plan(plan)
         return plan
 

@@ -4,8 +4,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from penstock.config.sizes import format_size
+from penstock.observe.listeners import warn_of_histograms
 from penstock.observe.summary import aligned, counted
-from penstock.observe.tensorboard import warn_of_histograms
 from penstock.prep.prepare import Preview, preview
 from penstock.run.evaluate import training_evaluator
 from penstock.run.merge import is_measured, merge_options, preprocessing_of

@@ -14,9 +14,9 @@ from penstock.config.sizes import MIB, format_size, parse_size
 from penstock.config.write import section_data
 from penstock.observe.summary import counted
 from penstock.prep.inputs import OUTPUT_DIR, check_output_folder
+from penstock.prep.merge.merge_options import DeclaredTypes, MergeOptions, SplitShares, with_strategy
 from penstock.prep.merge.merging import MergeResult
 from penstock.prep.merge.merging import merge as merge_files
-from penstock.prep.merge.options import DeclaredTypes, MergeOptions, SplitShares, check_strategy
 from penstock.prep.merge.verify import verify
 from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SplitBy, StoreTarget
@@ -122,8 +122,7 @@ def _options(section: Preprocessing, limit_bytes: int, allow_pickle: bool) -> Me
         names=names,
         types=None if types == DeclaredTypes() else types,
     )
-    check_strategy(section.merge_strategy.value, options)
-    return options
+    return with_strategy(options, section.merge_strategy.value)
 
 
 def _check_output(key: str, output_dir: str, intermediate_dir: Path, input_path: str = "") -> None:

@@ -13,11 +13,9 @@ from penstock.checkpoint import CheckpointStore
 from penstock.config.write import dump_yaml
 from penstock.observe.advice import Advice, DataPathFacts, advise
 from penstock.observe.data_profile import profile_data
-from penstock.observe.log import MachineUse, RunLog
-from penstock.observe.memory_use import StageUse, largest, measured_use
-from penstock.observe.profiler import Profiling
+from penstock.observe.listeners import MachineUse, Profiling, RunLog, TensorBoard
 from penstock.observe.report.page import try_to_write_report
-from penstock.observe.tensorboard import TensorBoard
+from penstock.observe.summary import StageUse, largest, measured_use
 from penstock.readers.scan import dataset_type_of
 from penstock.run.data import batch_rows
 from penstock.run.evaluate import training_evaluator

@@ -18,8 +18,7 @@ from penstock.data.shuffle import ShuffleQuality
 from penstock.distributed.sharding import dense_parameters
 from penstock.metrics.windows import window_misfit
 from penstock.models.model import Model
-from penstock.observe.memory_use import planned_use, use_lines
-from penstock.observe.summary import aligned, counted
+from penstock.observe.summary import aligned, counted, planned_use, use_lines
 from penstock.optim.dense import dense_optimizers
 from penstock.optim.schedules import build_schedule
 from penstock.optim.sections import DenseOptimizer

@@ -10,8 +10,8 @@ import pytest
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.merge import batches as reading
 from penstock.prep.merge.batches import BatchReader, find_batches
+from penstock.prep.merge.merge_options import DeclaredTypes, MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import DeclaredTypes, MergeOptions, SplitShares
 from penstock.prep.merge.verify import verify
 from penstock.readers.batch_files import read_header, save_batch
 from penstock.readers.samples import arrays_to_samples

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.staging import locked, remove_others
 from penstock.prep.merge.verify import verify
 from penstock.readers.batch_files import save_batch

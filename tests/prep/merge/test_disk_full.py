@@ -13,8 +13,8 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.prep.merge.batches import find_batches
+from penstock.prep.merge.merge_options import MergeOptions
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions
 from penstock.prep.merge.plan import plan_merge
 from penstock.readers.batch_files import save_batch
 from tests.prep.merge.inputs import concatenated, load_split, write_batches
@@ -79,7 +79,7 @@ LIMITED = """
 import sys
 from types import SimpleNamespace
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions
+from penstock.prep.merge.merge_options import MergeOptions
 merge(sys.argv[1], sys.argv[2], options=MergeOptions(target=sys.argv[3]))
 """
 NOT_WRITTEN = (

@@ -10,7 +10,7 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import GIB
 from penstock.prep.merge import layouts
 from penstock.prep.merge.layouts import checksum_of, finish_archive, lay_out, store_files
-from penstock.prep.merge.options import MergeOptions
+from penstock.prep.merge.merge_options import MergeOptions
 from penstock.readers.batch_files import load_batch, read_header
 from penstock.readers.store_schema import ArraySpec, StoreSchema
 

@@ -18,7 +18,7 @@ import json, os, sys
 from pathlib import Path
 import h5py, pyarrow.parquet
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.verify import verify
 
 def peak():

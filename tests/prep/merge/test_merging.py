@@ -9,8 +9,8 @@ from penstock.config.errors import ConfigError
 from penstock.config.sizes import MIB, parse_size
 from penstock.prep.merge.batches import find_batches
 from penstock.prep.merge.copy import plan_buckets
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.plan import plan_merge
 from penstock.readers.batch_files import save_batch
 from penstock.runtime.progress import ProgressLogger

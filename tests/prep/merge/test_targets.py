@@ -6,8 +6,8 @@ import pytest
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.merge import arrow_parts
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.verify import verify
 from penstock.readers.batch_files import save_batch
 from tests.prep.merge.inputs import all_bytes, concatenated, load_split, write_batches
@@ -65,20 +65,6 @@ def test_workers_and_memory_change_nothing(tmp_path, target):
     merge(tmp_path / "in", tmp_path / "two", options=MergeOptions(workers=2, memory_bytes=1 << 20, **how))
 
     assert all_bytes(tmp_path / "two") == all_bytes(tmp_path / "one")
-
-
-def test_columns_have_the_types_of_the_arrays(tmp_path):
-    write_batches(tmp_path / "in")
-
-    merge(tmp_path / "in", tmp_path / "out", options=MergeOptions(target="parquet"))
-
-    schema = pq.read_schema(tmp_path / "out" / "train" / "part-00000.parquet")
-    types = [(field.name, str(field.type)) for field in schema]
-    assert types[0] == ("strategic_features", "fixed_size_list<element: float not null>[6]")
-    assert types[2:4] == [
-        ("labels_target", "int16"),
-        ("masks_action_type", "fixed_size_list<element: int8 not null>[4]"),
-    ]
 
 
 def test_groups_are_bounded(tmp_path, monkeypatch):

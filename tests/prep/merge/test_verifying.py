@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
-from penstock.prep.merge.options import MergeOptions, SplitShares
 from penstock.prep.merge.verify import verify
 from penstock.readers.batch_files import read_header, save_batch
 from penstock.readers.store_schema import STORE_KIND, STORE_VERSION, encoded_document

@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from penstock.prep.sample_data.blocks import BLOCK_ROWS, KINDS, pieces
+from penstock.prep.sample_data.blocks import BLOCK_ROWS, KINDS, pieces, read_summary
 from penstock.prep.sample_data.clicks import MAX_LENGTH
 from penstock.prep.sample_data.criteo import Criteo
-from penstock.prep.sample_data.summary import read_summary
 from penstock.prep.sample_data.write import write_sample_data
 
 EVERY_KIND = {"clicks": ["click", "buy"], "criteo": ["label"]}

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import ConfigError
+from penstock.prep.sample_data.blocks import read_summary
 from penstock.prep.sample_data.game import HEADS, NUM_PAST, Game
-from penstock.prep.sample_data.summary import read_summary
 from penstock.prep.sample_data.write import write_sample_data
 
 GAME = Game(0)

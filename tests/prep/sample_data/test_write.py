@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.prep.sample_data.summary import read_summary
+from penstock.prep.sample_data.blocks import read_summary
 from penstock.prep.sample_data.write import split_rows, write_sample_data
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from penstock.config.sizes import format_size
@@ -24,49 +24,52 @@ BAR_LEFT, BAR_RIGHT, BAR_TOP, BAR_HEIGHT, BAR_GAP = 150.0, 66.0, 8.0, 11.0, 9.0
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """From a value to a coordinate: `low` lies at `start`, `high` at `end`; ticks are `step` apart."""
+    """From a value to a coordinate: `low` lies at `start`, `high` at `end`."""
 
     low: float
     high: float
     start: float
     end: float
-    unit: Unit
-    step: float
+    ticks: list[tuple[float, str]] = field(default_factory=list)
+    """Coordinates and labels."""
 
     def at(self, value: float) -> float:
         return round(self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start), 1)
 
-    def ticks(self) -> list[tuple[float, str]]:
-        first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
-        values = [index * self.step for index in range(first, last + 1)]
-        return [(self.at(value), FORMAT[self.unit](value)) for value in values]
 
-
-def axis_over(values: Sequence[float], start: float, end: float, unit: Unit, from_zero: bool = False) -> Axis:
-    """An axis that covers all values and ends at round numbers, with about five ticks."""
+def axis_over(
+    values: Sequence[float],
+    start: float,
+    end: float,
+    unit: Unit,
+    *,
+    from_zero: bool = False,
+    round_ends: bool = True,
+) -> Axis:
+    """An axis that covers all values, with about five ticks at round numbers; it ends at such numbers too, or not."""
     low, high = min(values), max(values)
     if from_zero:
         low = min(0.0, low)
-    if low == high:
+    if low == high and not round_ends:
+        low, high = low - 1, high + 1
+    elif low == high:
         low, high = (low - abs(low) * 0.1, high + abs(high) * 0.1) if low else (0.0, 1.0)
-    step = round_step((high - low) / 5, unit)
-    low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-    return Axis(low, high, start, end, unit, step)
-
-
-def round_step(min_step: float, unit: Unit) -> float:
-    """The smallest round number that is not below `min_step`; bytes are round at powers of two.
-
-    >>> round_step(0.13, "number"), round_step(3.0 * 1024**2, "bytes") / 1024**2
-    (0.2, 4.0)
-    """
+    # Ticks are as far apart as the smallest round number that gives few of them; bytes are round at powers of two.
+    min_step = (high - low) / 5
     base = 1024.0 if unit == "bytes" else 10.0
     factors = [2.0**power for power in range(11)] if unit == "bytes" else [1.0, 2.0, 2.5, 5.0, 10.0]
     size = base ** math.floor(math.log(min_step, base))
     if unit in ("count", "bytes"):
         size = max(size, 1.0)
     step = next((factor * size for factor in factors if factor * size >= min_step * (1 - 1e-9)), base * size)
-    return float(math.ceil(step)) if unit == "count" else step
+    if unit == "count":
+        step = float(math.ceil(step))
+    if round_ends:
+        low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    axis = Axis(low, high, start, end)
+    for index in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1):
+        axis.ticks.append((axis.at(index * step), FORMAT[unit](index * step)))
+    return axis
 
 
 def format_count(value: float) -> str:
@@ -132,20 +135,17 @@ def line_chart(
 ) -> Chart | None:
     """The chart of the series that have points; None where none has.
 
-    `reference` is a y value to compare with (a limit), `mark` an x value with a meaning, `top` the end of the y axis.
+    `reference` is a y value to compare with (a limit), `mark` an x value with a meaning; the y axis reaches `top`.
     """
     series = [each for each in series if each.points]
     if not series:
         return None
     xs = [x for each in series for x, _ in each.points]
-    low, high = (min(xs), max(xs)) if min(xs) < max(xs) else (min(xs) - 1, max(xs) + 1)
+    ys = [y for each in series for _, y in each.points]
     # The x axis ends where the points end: there is nothing to see beyond.
-    x_axis = Axis(low, high, LEFT, WIDTH - RIGHT, x_unit, round_step((high - low) / 5, x_unit))
-    ys = [y for each in series for _, y in each.points] + ([reference[1]] if reference else [])
-    y_axis = axis_over(ys, HEIGHT - BOTTOM, TOP, y_unit, from_zero)
-    if top is not None:
-        step = round_step((top - y_axis.low) / 5, y_unit)
-        y_axis = Axis(y_axis.low, top, y_axis.start, y_axis.end, y_unit, step)
+    x_axis = axis_over(xs, LEFT, WIDTH - RIGHT, x_unit, round_ends=False)
+    shown_too = [value for value in (reference and reference[1], top) if value is not None]
+    y_axis = axis_over([*ys, *shown_too], HEIGHT - BOTTOM, TOP, y_unit, from_zero=from_zero)
     if mark is not None and not x_axis.low <= mark[1] <= x_axis.high:
         mark = None
     curves, shown = [], []
@@ -174,11 +174,12 @@ def line_chart(
         "series": shown,
     }
     return {
+        "form": "lines",
         "title": title,
         "x_label": x_label,
         "y_label": y_label,
-        "x_ticks": x_axis.ticks(),
-        "y_ticks": y_axis.ticks(),
+        "x_ticks": x_axis.ticks,
+        "y_ticks": y_axis.ticks,
         "curves": curves,
         "filled": filled,
         "reference": None if reference is None else (reference[0], y_axis.at(reference[1])),
@@ -197,33 +198,31 @@ class BarSeries:
     color: int = 0
     hollow: bool = False
 
-    @property
-    def look(self) -> str:
-        return f"color-{self.color % NUM_COLORS}" + (" hollow" if self.hollow else "")
-
 
 def bar_chart(title: str, rows: Sequence[str], label: str, unit: Unit, series: Sequence[BarSeries]) -> Chart:
     """Horizontal bars, a group of them for each row, with the value at the end of each."""
     known = [value for each in series for value in each.values if value is not None]
     axis = axis_over([0.0, *known], BAR_LEFT, WIDTH - BAR_RIGHT, unit, from_zero=True)
     height = BAR_HEIGHT * len(series) + BAR_GAP
+    looks = [f"color-{each.color % NUM_COLORS}" + (" hollow" if each.hollow else "") for each in series]
     names, bars = [], []
     for index, row in enumerate(rows):
         top = BAR_TOP + index * height + BAR_GAP / 2
         names.append((row, top + BAR_HEIGHT * len(series) / 2 + 4))
-        for offset, each in enumerate(series):
+        for offset, (each, look) in enumerate(zip(series, looks, strict=True)):
             value = each.values[index]
             if value is not None:
                 width, y = max(axis.at(value) - BAR_LEFT, 1.0), top + BAR_HEIGHT * offset
-                shown = {"name": each.name, "look": each.look, "text": FORMAT[unit](value)}
+                shown = {"name": each.name, "look": look, "text": FORMAT[unit](value)}
                 bars.append({**shown, "width": width, "y": y})
     return {
+        "form": "bars",
         "title": title,
         "label": label,
-        "series": series,
+        "legend": [(each.name, look) for each, look in zip(series, looks, strict=True)],
         # Where the plot ends at the bottom.
         "base": BAR_TOP + height * len(rows),
-        "ticks": axis.ticks(),
+        "ticks": axis.ticks,
         "names": names,
         "bars": bars,
     }

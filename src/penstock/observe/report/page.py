@@ -1,12 +1,13 @@
 """The page of one run, or of several beside each other: its parts as plain values, which page.html.j2 draws.
 
-A part is a mapping with its `form` (lines, bars, charts, table, text, list, details, ...) and its `value`.
+Each part and each chart says by its `form` how it is drawn (lines, bars, table, text, list, details, ...).
 What a run has no records of is absent, not empty.
 """
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from penstock.config.sizes import format_size
 from penstock.observe.report import tables
 from penstock.observe.report.charts import BarSeries, Chart, Series, bar_chart, known_points, line_chart
 from penstock.observe.report.run_record import RunRecord, model_name, previous_run, read_runs
-from penstock.observe.report.tables import Part, details, last_with, names_of, number_at, text
+from penstock.observe.report.tables import Part, Table, Text
 
 REPORT = "report.html"
 COMPARISON = "comparison.html"
@@ -68,60 +69,58 @@ def try_to_write_report(model_dir: Path) -> Path | None:
 
 def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str:
     """HTML of the page; `previous` is what a single run is compared with."""
-    names = " and ".join(filter(None, [", ".join(run.name for run in runs[:-1]), runs[-1].name]))
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True)
-    return environment.get_template("page.html.j2").render(
-        names=names,
-        title=names if len(runs) == 1 else f"{len(runs)} runs: {names}",
-        style=(HERE / "page.css").read_text(encoding="utf-8"),
-        script=(HERE / "page.js").read_text(encoding="utf-8"),
-        tiles=list(tiles(runs[0])) if len(runs) == 1 else [],
-        outcomes=list(filter(None, map(outcome, runs))),
-        advice=[(run.name, run.end["advice"]["text"]) for run in runs if run.end.get("advice")],
-        sections=[(heading, list(filter(None, parts))) for heading, parts in sections(runs, previous)],
-    )
-
-
-def sections(
-    runs: Sequence[RunRecord], previous: RunRecord | None
-) -> Iterator[tuple[str, Iterable[Part | None]]]:
     is_one = len(runs) == 1
-    if not is_one:
-        yield "Final metrics", [tables.final_values(runs)]
-    too_short = [
-        text(
-            f"{run.name} has no curves of training: it ended at step {run.num_steps:,}, before the first line of its "
-            "log was due; a smaller train_config.log_step_count_steps gives some."
-        )
-        for run in runs
-        if run.end and not run.steps
-    ]
-    quality = [*loss_and_metric_charts(runs), *rate_charts(runs), calibration_chart(runs)]
-    yield "Quality", [*too_short, charts(quality)]
-    yield "Groups", tables.groups(runs)
-    yield ("Evaluations", [part for run in runs for part in (tables.evaluations(run), tables.remarks(run))])
     speed = []
     for key, (title, label, options) in SPEED_CHARTS.items():
         series = curves(runs, [(run, title.split()[0].lower(), False, key) for run in runs])
         speed.append(line_chart(title, label, series, from_zero=True, **options))
-    yield "Speed", [charts(speed)]
-    yield "Memory", [*map(limit_meter, runs), charts([memory_chart(runs)], stage_bars(runs))]
-    profiles = [tables.data_profile(run, is_one) for run in runs if run.data_profile]
-    yield "Data", [tables.data_facts(runs), *profiles]
-    if not is_one:
-        yield "What differs in the configuration", [tables.config_differences(runs)]
-    elif runs[0].config and previous is not None:
-        yield f"Configuration since {previous.name}", [tables.config_differences([previous, *runs])]
-    elif runs[0].config:
+    facts = [dict(tables.data_facts(run)) for run in runs]
+    rows = [[name, *(each.get(name, "") for each in facts)] for name in dict.fromkeys(chain(*facts))]
+    data: list[Part] = [Table(["", *(run.name for run in runs)], rows)] if rows else []
+    data += [tables.data_profile(run, is_one) for run in runs if run.data_profile]
+    changes, changed = (
+        "What differs in the configuration",
+        [] if is_one else [tables.config_differences(runs)],
+    )
+    if is_one and runs[0].config and previous is not None:
+        changes, changed = (
+            f"Configuration since {previous.name}",
+            [tables.config_differences([previous, *runs])],
+        )
+    elif is_one and runs[0].config:
         model = model_name(runs[0].config) or "this model"
         reason = f"No earlier run of {model} on the same train_input_path lies in a folder beside this one."
-        yield "What changed in the configuration", [text(reason)]
-    configs = [
-        details(f"run.yaml of {run.name}", {"form": "pre", "value": run.config_text})
-        for run in runs
-        if run.config_text
+        changes, changed = "What changed in the configuration", [Text(reason)]
+    # Heading, parts and charts; a section without any is left out.
+    sections: list[tuple[str, Iterable[Part], Iterable[Chart | None]]] = [
+        ("Final metrics", [] if is_one else [tables.final_values(runs)], []),
+        ("Quality", *quality(runs)),
+        ("Groups", tables.groups(runs), []),
+        ("Evaluations", chain.from_iterable(map(tables.evaluations, runs)), []),
+        ("Speed", [], speed),
+        ("Memory", *memory(runs)),
+        ("Data", data, []),
+        (changes, changed, []),
+        ("Configuration", tables.configuration(runs), []),
     ]
-    yield "Configuration", [*configs, *map(tables.versions, runs)]
+    names = " and ".join(filter(None, [", ".join(run.name for run in runs[:-1]), runs[-1].name]))
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True)
+    return environment.get_template("page.html.j2").render(
+        names=names,
+        title=names if is_one else f"{len(runs)} runs: {names}",
+        style=(HERE / "page.css").read_text(encoding="utf-8"),
+        script=(HERE / "page.js").read_text(encoding="utf-8"),
+        tiles=list(tiles(runs[0])) if is_one else [],
+        # A run is spoken of that stopped early, or went back to its best step.
+        outcomes=[
+            outcome(run) for run in runs if run.end.get("stopped_because") or run.restored_step is not None
+        ],
+        advice=[(run.name, run.end["advice"]["text"]) for run in runs if run.end.get("advice")],
+        sections=[
+            (heading, list(parts), [chart for chart in charts if chart])
+            for heading, parts, charts in sections
+        ],
+    )
 
 
 def tiles(run: RunRecord) -> Iterator[tuple[str, Sequence[str | None]]]:
@@ -146,26 +145,17 @@ def tiles(run: RunRecord) -> Iterator[tuple[str, Sequence[str | None]]]:
         yield format_size(run.memory["peak_bytes"]), ["peak memory"]
 
 
-def outcome(run: RunRecord) -> tuple[str, str] | None:
+def outcome(run: RunRecord) -> tuple[str, str]:
     """Whether it stopped early and why, and which step's parameters it ended with."""
+    head, rest = f"{run.name} ran to its end at step {run.num_steps:,}.", ""
     if run.end.get("stopped_because"):
         head, rest = f"{run.name} stopped early at step {run.num_steps:,}: ", f"{run.end['stopped_because']}."
-    elif run.restored_step is not None:
-        head, rest = f"{run.name} ran to its end at step {run.num_steps:,}.", ""
-    else:
-        return None
     if run.restored_step is not None:
         rest += (
             f" It went back to step {run.restored_step:,}, the best one, which eval and predict take: final metrics, "
             "calibration and groups on this page are of that step."
         )
     return head, rest
-
-
-def charts(found: Iterable[Chart | None], *others: Part | None) -> Part | None:
-    shown: list[Part] = [{"form": "lines", "value": chart} for chart in found if chart]
-    shown += [other for other in others if other]
-    return {"form": "charts", "value": shown} if shown else None
 
 
 def curves(runs: Sequence[RunRecord], found: Iterable[tuple[Any, ...]]) -> list[Series]:
@@ -175,8 +165,13 @@ def curves(runs: Sequence[RunRecord], found: Iterable[tuple[Any, ...]]) -> list[
     """
     series: list[Series] = []
     for run, name, evaluated, *path in found:
-        records = run.evaluations if evaluated else run.steps
-        points = known_points((record["step"], number_at(record, *path)) for record in records)
+        pairs = []
+        for record in run.evaluations if evaluated else run.steps:
+            value: Any = record
+            for key in path:
+                value = (value or {}).get(key)
+            pairs.append((record["step"], value if isinstance(value, int | float) else None))
+        points = known_points(pairs)
         if points:
             color = runs.index(run) if len(runs) > 1 else len(series)
             label = f"{run.name}: {name}" if len(runs) > 1 else name
@@ -184,33 +179,39 @@ def curves(runs: Sequence[RunRecord], found: Iterable[tuple[Any, ...]]) -> list[
     return series
 
 
-def loss_and_metric_charts(runs: Sequence[RunRecord]) -> Iterator[Chart | None]:
+def quality(runs: Sequence[RunRecord]) -> tuple[list[Part], list[Chart | None]]:
     """The mean loss of the steps between two lines of the log, and one chart for each metric: scales differ."""
+    too_short: list[Part] = [
+        Text(
+            f"{run.name} has no curves of training: it ended at step {run.num_steps:,}, before the first line of its "
+            "log was due; a smaller train_config.log_step_count_steps gives some."
+        )
+        for run in runs
+        if run.end and not run.steps
+    ]
     step = runs[0].restored_step if len(runs) == 1 else None
     mark = None if step is None else (f"step {step:,}, restored", step)
-    found: list[tuple[Any, ...]] = []
-    names: list[str] = []
+    losses: list[tuple[Any, ...]] = []
+    metrics: dict[str, list[tuple[Any, ...]]] = {}
     for run in runs:
-        found.append((run, "train", False, "loss"))
-        losses = names_of(run.evaluations, "losses")
-        found += [(run, f"eval {name}", True, "losses", name) for name in losses]
-        names += names_of(run.evaluations, "metrics") + names_of(run.steps, "train_metrics")
-    yield line_chart("Loss", "loss (mean over rows)", curves(runs, found), mark=mark)
-    for name in dict.fromkeys(names):
-        found = []
+        losses.append((run, "train", False, "loss"))
+        losses += [(run, f"eval {name}", True, "losses", name) for name in run.names["losses"]]
+        metrics |= {name: [] for name in (*run.names["metrics"], *run.names["train_metrics"])}
+    charts = [line_chart("Loss", "loss (mean over rows)", curves(runs, losses), mark=mark)]
+    for name, found in metrics.items():
         for run in runs:
-            found.append((run, "train", False, "train_metrics", name))
-            found.append((run, "eval", True, "metrics", name))
-        yield line_chart(name, name, curves(runs, found), mark=mark)
+            found += [(run, "train", False, "train_metrics", name), (run, "eval", True, "metrics", name)]
+        charts.append(line_chart(name, name, curves(runs, found), mark=mark))
+    return too_short, [*charts, *rate_charts(runs), calibration_chart(runs)]
 
 
 def rate_charts(runs: Sequence[RunRecord]) -> Iterator[Chart | None]:
     """Learning rates; those of another order of magnitude have a chart where their shape can be seen."""
-    names = dict.fromkeys(name for run in runs for name in names_of(run.steps, "learning_rate"))
-    largest = {
-        name: max(number_at(record, "learning_rate", name) or 0.0 for run in runs for record in run.steps)
-        for name in names
-    }
+    largest: dict[str, float] = {}
+    for run in runs:
+        for record in run.steps:
+            for name, rate in (record.get("learning_rate") or {}).items():
+                largest[name] = max(rate or 0.0, largest.get(name, 0.0))
     together: list[list[str]] = []
     for name in sorted(largest, key=lambda name: -largest[name]):
         if together and largest[name] * MAX_RATE_RATIO >= largest[together[-1][0]]:
@@ -229,7 +230,7 @@ def calibration_chart(runs: Sequence[RunRecord]) -> Chart | None:
     """Observed against predicted rates: `calibration_bins` of the final evaluation, by the name of the metric."""
     series = []
     for index, run in enumerate(runs):
-        for number, (name, bins) in enumerate((last_with(run, "calibration_bins") or {}).items()):
+        for number, (name, bins) in enumerate(run.calibration_bins.items()):
             points = known_points(zip(bins["predicted"], bins["observed"], strict=True))
             if points:
                 label, color = (f"{run.name}: {name}", index) if len(runs) > 1 else (name, number)
@@ -243,10 +244,24 @@ def calibration_chart(runs: Sequence[RunRecord]) -> Chart | None:
     )
 
 
-def memory_chart(runs: Sequence[RunRecord]) -> Chart | None:
+def memory(runs: Sequence[RunRecord]) -> tuple[list[Part], list[Chart | None]]:
+    """How near the peak of each run came to its limit; the memory over time, and what each stage held."""
+    meters: list[Part] = []
+    for run in runs:
+        peak, limit = run.memory.get("peak_bytes"), run.start.get("limit_bytes")
+        if not peak or not limit:
+            continue
+        share, stage = f"({peak / limit:.0%})", run.memory.get("peak_stage", "the run")
+        meter = {
+            "form": "limit",
+            "value": f"{run.name}: peak {format_size(peak)} of {format_size(limit)} {share}, in {stage}",
+            "width": f"{min(100, 100 * peak / limit):.1f}",
+            "is_over": peak > limit,
+        }
+        meters.append(meter)
     limits = {run.start.get("limit_bytes") for run in runs}
     limit = limits.pop() if len(limits) == 1 else None
-    return line_chart(
+    over_time = line_chart(
         "Memory",
         "memory of the process tree",
         curves(runs, [(run, "process tree", False, "memory_bytes") for run in runs]),
@@ -254,32 +269,15 @@ def memory_chart(runs: Sequence[RunRecord]) -> Chart | None:
         from_zero=True,
         reference=None if limit is None else ("memory.limit", limit),
     )
-
-
-def stage_bars(runs: Sequence[RunRecord]) -> Part | None:
-    known = [(color, run) for color, run in enumerate(runs) if run.memory.get("stages")]
-    names = list(dict.fromkeys(name for _, run in known for name in run.memory["stages"]))
-    if not names:
-        return None
-    series = []
-    for color, run in known:
+    names = list(dict.fromkeys(name for run in runs for name in run.memory.get("stages") or {}))
+    bars = []
+    for color, run in enumerate(runs):
+        if not run.memory.get("stages"):
+            continue
         stages = [run.memory["stages"].get(name, {}) for name in names]
-        measured = [stage.get("measured_bytes") for stage in stages]
         if len(runs) == 1:
-            series.append(BarSeries("planned", [stage.get("planned_bytes") for stage in stages], hollow=True))
-        series.append(BarSeries("measured" if len(runs) == 1 else run.name, measured, color))
-    chart = bar_chart("Memory by stage", names, "memory held at most", "bytes", series)
-    return {"form": "bars", "value": chart}
-
-
-def limit_meter(run: RunRecord) -> Part | None:
-    peak, limit = run.memory.get("peak_bytes"), run.start.get("limit_bytes")
-    if not peak or not limit:
-        return None
-    stage = run.memory.get("peak_stage", "the run")
-    return {
-        "form": "limit",
-        "value": f"{run.name}: peak {format_size(peak)} of {format_size(limit)} ({peak / limit:.0%}), in {stage}",
-        "width": f"{min(100, 100 * peak / limit):.1f}",
-        "is_over": peak > limit,
-    }
+            bars.append(BarSeries("planned", [stage.get("planned_bytes") for stage in stages], hollow=True))
+        measured = [stage.get("measured_bytes") for stage in stages]
+        bars.append(BarSeries("measured" if len(runs) == 1 else run.name, measured, color))
+    by_stage = bar_chart("Memory by stage", names, "memory held at most", "bytes", bars) if names else None
+    return meters, [over_time, by_stage]

@@ -34,22 +34,22 @@ class RunRecord:
     restored_step: int | None
     """The step to whose parameters the run went back at its end; None where it ended with those of its last."""
     evaluations: Sequence[Record]
-    final_evaluations: Sequence[Record]
-    """Evaluations up to the parameters that the run ended with: not those after the step that it went back to."""
     final_evaluation: Record
-    """The last of them; empty where nothing was evaluated."""
+    """The last one of the parameters that the run ended with; empty where nothing was evaluated."""
     final_values: Mapping[str, float | None]
     """Its losses and metrics; None for those that are undefined."""
+    calibration_bins: Mapping[str, Record]
+    """By metric, of the final evaluation or the last before it that has some; the same of `group_auc`."""
+    group_auc: Sequence[Record]
+    names: Mapping[str, Sequence[str]]
+    """What occurs under `losses` and `metrics` of evaluations, `train_metrics` and `learning_rate` of steps."""
     config: Record
     config_text: str
     version: Record
     data_profile: Record
     """What the columns of the training data hold; empty for a run that did not look."""
-
-    @property
-    def memory(self) -> Record:
-        """Peaks, and what each stage was to hold and held; empty for a run that has not ended."""
-        return self.end.get("memory") or {}
+    memory: Record
+    """Peaks, and what each stage was to hold and held; empty for a run that has not ended."""
 
 
 def read_run(path: Path, name: str | None = None) -> RunRecord:
@@ -78,6 +78,25 @@ def read_run(path: Path, name: str | None = None) -> RunRecord:
     evaluations = folder.evaluations.read()
     final = [record for record in evaluations if restored_step is None or record["step"] <= restored_step]
     final_evaluation = final[-1] if final else {}
+    details: dict[str, Any] = {}
+    for record in final:
+        details |= {key: record[key] for key in ("calibration_bins", "group_auc") if record.get(key)}
+    names = {
+        part: list(dict.fromkeys(name for record in records for name in record.get(part) or {}))
+        for records, parts in (
+            (evaluations, ("losses", "metrics")),
+            (steps, ("train_metrics", "learning_rate")),
+        )
+        for part in parts
+    }
+    documents = []
+    for file in (folder.version_file, folder.data_profile):
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            found = {}  # the report shows what it can
+        documents.append(found if isinstance(found, dict) else {})
+    version, data_profile = documents
     text = folder.run_file.read_text(encoding="utf-8") if folder.run_file.exists() else ""
     return RunRecord(
         path=path,
@@ -89,23 +108,17 @@ def read_run(path: Path, name: str | None = None) -> RunRecord:
         num_steps=num_steps,
         restored_step=restored_step,
         evaluations=evaluations,
-        final_evaluations=final,
         final_evaluation=final_evaluation,
         final_values={**final_evaluation.get("losses", {}), **final_evaluation.get("metrics", {})},
+        calibration_bins=details.get("calibration_bins", {}),
+        group_auc=details.get("group_auc", []),
+        names=names,
         config=yaml.safe_load(text) or {},
         config_text=text,
-        version=_read_json(folder.version_file),
-        data_profile=_read_json(folder.data_profile),
+        version=version,
+        data_profile=data_profile,
+        memory=end.get("memory") or {},
     )
-
-
-def _read_json(path: Path) -> Record:
-    """Of a file that is not there or is no JSON: nothing. The report shows what it can."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def read_runs(paths: Sequence[Path]) -> list[RunRecord]:
@@ -126,23 +139,21 @@ def previous_run(run: RunRecord) -> RunRecord | None:
 
     A run is earlier if it began before this one, whichever of them was continued since.
     """
-
-    def compared_by(config: Record) -> tuple[Any, ...]:
-        return model_name(config), config.get("train_input_path")
-
-    def began_at(folder: ModelDir) -> float:
-        began = folder.started_at  # of a run that does not say so, its run file does
-        return folder.run_file.stat().st_mtime if began is None else began
-
     own = ModelDir(run.path.resolve())
     if not own.run_file.exists():
         return None
-    beside = [ModelDir(file.parent) for file in own.path.parent.glob("*/run.yaml")]
-    earlier = [folder for folder in beside if began_at(folder) < began_at(own)]
-    for folder in sorted(earlier, key=began_at, reverse=True):
-        is_alike = compared_by(folder.written_config()) == compared_by(run.config)
-        if is_alike and folder.log.read():
-            return read_run(folder.path)
+    began_at = {}
+    for file in own.path.parent.glob("*/run.yaml"):
+        folder = ModelDir(file.parent)
+        began = folder.started_at  # of a run that does not say so, its run file does
+        began_at[folder.path] = file.stat().st_mtime if began is None else began
+    earlier = [path for path in began_at if began_at[path] < began_at[own.path]]
+    for path in sorted(earlier, key=began_at.__getitem__, reverse=True):
+        folder = ModelDir(path)
+        config = folder.written_config()
+        is_same_data = config.get("train_input_path") == run.config.get("train_input_path")
+        if is_same_data and model_name(config) == model_name(run.config) and folder.log.read():
+            return read_run(path)
     return None
 
 

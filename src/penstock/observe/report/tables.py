@@ -1,17 +1,44 @@
 """Tables and texts of the page: evaluations, groups, the training data, the configuration."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from penstock.config.sizes import format_size
 from penstock.config.write import differences
-from penstock.observe.inspect_data import shown_part, shown_top, shown_value
+from penstock.observe.data_profile import shown_value, shown_values
 from penstock.observe.report.run_record import Record, RunRecord
 from penstock.observe.summary import counted
 from penstock.training.best import best_of
 
-Part = Mapping[str, Any]
-"""`form` and `value`, and what the form needs besides (page.html.j2)."""
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    value: str
+    look: str = "quiet"
+    form: ClassVar = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The first column names the row; a cell is a string, or a mapping with text, bold and title."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    kind: str = ""
+    form: ClassVar = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    title: str
+    parts: Sequence["Part"]
+    is_open: bool = False
+    form: ClassVar = "details"
+
+
+Part = Text | Table | Details | Mapping[str, Any]
+"""What page.html.j2 draws by its `form`."""
 
 MAX_GROUPS = 50
 MAX_OPEN_EVALUATIONS = 8
@@ -23,62 +50,29 @@ _NO_QUANTITIES = ("id_feature ", "grouping ", "session ", "mask ")
 _SIGNS = {"exactly": "", "about": "~", "at least": "≥"}
 
 
-def text(value: str, look: str = "quiet") -> Part:
-    return {"form": "text", "value": value, "look": look}
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]], kind: str = "") -> Part:
-    """The first column names the row; a cell is a string, or a mapping with text, bold and title."""
-    return {"form": "table", "value": {"head": head, "rows": rows, "kind": kind}}
-
-
-def details(title: str, *parts: Part, is_open: bool = False) -> Part:
-    return {"form": "details", "title": title, "value": parts, "is_open": is_open}
-
-
-def number_at(record: Record, *path: str) -> float | None:
-    found: Any = record
-    for key in path:
-        found = (found or {}).get(key)
-    return found if isinstance(found, int | float) else None
-
-
-def names_of(records: Sequence[Record], part: str) -> list[str]:
-    return list(dict.fromkeys(name for record in records for name in record.get(part) or {}))
-
-
-def last_with(run: RunRecord, key: str) -> Any:
-    """The value of a key in the final evaluation, or the last before it that has it."""
-    return next((record[key] for record in reversed(run.final_evaluations) if record.get(key)), None)
-
-
 # --- Evaluations -----------------------------------------------------------------------------------------
 
 
-def evaluations(run: RunRecord) -> Part | None:
+def evaluations(run: RunRecord) -> Iterator[Part]:
+    """All evaluations; then why a value is undefined, how many groups a mean is over: each once, with its steps."""
     if not run.evaluations:
-        return None
-    columns = [(part, name) for part in ("losses", "metrics") for name in names_of(run.evaluations, part)]
-    rows = [
-        [
-            _step_cell(run, record["step"]),
-            str(record.get("epoch", "")),
-            f"{record.get('rows', 0):,}",
-            f"{record.get('seconds', 0):.1f}",
-            *(_value_cell(record, part, name) for part, name in columns),
-        ]
-        for record in run.evaluations
-    ]
-    found = table(["step", "epoch", "rows", "seconds", *(name for _, name in columns)], rows, "numbers")
-    return details(f"all evaluations of {run.name}", found, is_open=len(rows) <= MAX_OPEN_EVALUATIONS)
-
-
-def remarks(run: RunRecord) -> Part | None:
-    """Why a value is undefined, how many groups a mean is over; each once, with the steps it holds for."""
+        return
+    columns = [(part, name) for part in ("losses", "metrics") for name in run.names[part]]
+    rows: list[list[Any]] = []
     steps_of: dict[tuple[str, str], list[int]] = {}
     for record in run.evaluations:
-        for name, remark in (record.get("remarks") or {}).items():
-            steps_of.setdefault((name, remark), []).append(record["step"])
+        step = record["step"]
+        row = [
+            f"{step:,}" + (" (restored)" if step == run.restored_step else ""),
+            str(record.get("epoch", "")),
+        ]
+        row += [f"{record.get('rows', 0):,}", f"{record.get('seconds', 0):.1f}"]
+        rows.append([*row, *(_value_cell(record, part, name) for part, name in columns)])
+        for remark in (record.get("remarks") or {}).items():
+            steps_of.setdefault(remark, []).append(step)
+    head = ["step", "epoch", "rows", "seconds", *(name for _, name in columns)]
+    is_open = len(rows) <= MAX_OPEN_EVALUATIONS
+    yield Details(f"all evaluations of {run.name}", [Table(head, rows, "numbers")], is_open)
     items = []
     for (name, remark), steps in steps_of.items():
         where = ""
@@ -88,12 +82,13 @@ def remarks(run: RunRecord) -> Part | None:
                 named.append(f"{len(steps) - MAX_REMARK_STEPS} more")
             where = f" at step{'s' * (len(steps) > 1)} {'; '.join(named)}"
         items.append(f"{name}{where}: {remark}")
-    return {"form": "list", "value": items} if items else None
+    if items:
+        yield {"form": "list", "value": items}
 
 
 def final_values(runs: Sequence[RunRecord]) -> Part:
     """What each run ended with, the best value of each line in bold, then steps, speed and memory."""
-    losses = {name for run in runs for name in names_of(run.evaluations, "losses")}
+    losses = {name for run in runs for name in run.names["losses"]}
     names = dict.fromkeys(name for run in runs for name in run.final_values)
     rows: list[list[Any]] = []
     for name in names:
@@ -107,48 +102,45 @@ def final_values(runs: Sequence[RunRecord]) -> Part:
             cells.append({**cell, "bold": best is not None and value == best})
         rows.append([name, *cells])
     if names:
-        steps = [(run, run.final_evaluation.get("step")) for run in runs]
-        rows.append(
-            ["evaluated step", *("" if step is None else _step_cell(run, step) for run, step in steps)]
-        )
+        steps = []
+        for run in runs:
+            step = run.final_evaluation.get("step")
+            restored = " (restored)" if step == run.restored_step else ""
+            steps.append("" if step is None else f"{step:,}{restored}")
+        rows.append(["evaluated step", *steps])
     early = [", stopped early" if run.end.get("stopped_because") else "" for run in runs]
     rows.append(["steps", *(f"{run.num_steps:,}{note}" for run, note in zip(runs, early, strict=True))])
     speeds = [run.last.get("rows_per_second") for run in runs]
     peaks = [run.memory.get("peak_bytes") for run in runs]
     rows.append(["rows/s", *("" if speed is None else f"{speed:,.0f}" for speed in speeds)])
     rows.append(["peak memory", *("" if peak is None else format_size(peak) for peak in peaks)])
-    return table(["", *(run.name for run in runs)], rows, "numbers")
+    return Table(["", *(run.name for run in runs)], rows, "numbers")
 
 
 def _value_cell(record: Record, part: str, name: str) -> dict[str, Any]:
     """A value, with its remark under the pointer; empty where the evaluation does not have it."""
     if name not in (record.get(part) or {}):
         return {"text": ""}
-    value = number_at(record, part, name)
+    value = record[part][name]
     shown = "undefined" if value is None else f"{value:.5f}"
     return {"text": shown, "title": (record.get("remarks") or {}).get(name)}
 
 
-def _step_cell(run: RunRecord, step: int) -> str:
-    return f"{step:,}" + (" (restored)" if step == run.restored_step else "")
-
-
 def groups(runs: Sequence[RunRecord]) -> list[Part]:
     """AUC of the largest groups (`group_auc` of an evaluation: objects with group, rows, auc)."""
-    found = []
+    found: list[tuple[str, list[Part]]] = []
     for run in runs:
-        known = last_with(run, "group_auc")
-        if not known:
+        if not run.group_auc:
             continue
         rows = []
-        for each in sorted(known, key=lambda group: -group["rows"])[:MAX_GROUPS]:
+        for each in sorted(run.group_auc, key=lambda group: -group["rows"])[:MAX_GROUPS]:
             auc = "one class" if each["auc"] is None else f"{each['auc']:.4f}"
             rows.append([str(each["group"]), f"{each['rows']:,}", auc])
         notes = (run.final_evaluation.get("remarks") or {}).items()
         means = "".join(f"{name}: {remark}. " for name, remark in notes if name.startswith("grouped_auc"))
         shown = "is the group" if len(rows) == 1 else f"are the {len(rows)} groups"
-        note = text(f"{means}Here {shown} with most rows.")
-        found.append((run.name, [note, table(["group", "rows", "AUC"], rows, "numbers narrow")]))
+        note = Text(f"{means}Here {shown} with most rows.")
+        found.append((run.name, [note, Table(["group", "rows", "AUC"], rows, "numbers narrow")]))
     if len(runs) == 1:
         return [part for _, parts in found for part in parts]
     return [{"form": "beside", "value": found}] if found else []
@@ -157,14 +149,7 @@ def groups(runs: Sequence[RunRecord]) -> list[Part]:
 # --- Data ------------------------------------------------------------------------------------------------
 
 
-def data_facts(runs: Sequence[RunRecord]) -> Part | None:
-    facts = [dict(_facts(run)) for run in runs]
-    names = dict.fromkeys(name for each in facts for name in each)
-    rows = [[name, *(each.get(name, "") for each in facts)] for name in names]
-    return table(["", *(run.name for run in runs)], rows) if rows else None
-
-
-def _facts(run: RunRecord) -> Iterator[tuple[str, str]]:
+def data_facts(run: RunRecord) -> Iterator[tuple[str, str]]:
     start, shuffle = run.start, run.end.get("shuffle") or {}
     files, counts = run.version.get("data") or {}, {**run.last, **run.end}
     if files:
@@ -195,7 +180,7 @@ def data_profile(run: RunRecord, alone: bool) -> Part:
     profile, whose = run.data_profile, "" if alone else f" of {run.name}"
     columns = profile.get("columns")
     if not columns:
-        return text(f"There is no data profile{whose}: {profile.get('problem', 'none was recorded')}.")
+        return Text(f"There is no data profile{whose}: {profile.get('problem', 'none was recorded')}.")
     rows, looked_at = profile.get("rows", 0), profile.get("rows_looked_at", 0)
     note = (
         f"From {looked_at:,} of {rows:,} rows, from all over the files; ≥: about so many in these rows alone."
@@ -206,35 +191,34 @@ def data_profile(run: RunRecord, alone: bool) -> Part:
     if used > len(columns):
         note += f" The first {len(columns):,} of {used:,} columns that the run reads."
     note += " Columns that the run does not read are not looked at."
-    lines = [_column_cells(column) for column in columns]
+    lines = []
+    for column in columns:
+        uses, mean, distinct = column.get("used_for", []), column.get("mean"), column.get("distinct", 0)
+        is_id = all(use.startswith(_NO_QUANTITIES) for use in uses)
+        shortest, longest, items = column.get("shortest"), column.get("longest"), ""
+        if shortest is not None and longest is not None:
+            mean_length = column.get("mean_length") or 0
+            items = f"{shortest:,} to {longest:,}, mean {mean_length:.1f}"
+            if shortest == longest:
+                items = f"{longest:,}"
+        shown = shown_values(column)
+        line = {
+            "column": str(column.get("column", "")),
+            "type": str(column.get("type", "")),
+            "used for": ", ".join(uses),
+            "missing": shown["nulls"],
+            "distinct": f"{_SIGNS.get(column.get('distinct_is', ''), '')}{distinct:,}",
+            "minimum": shown["min"],
+            "maximum": shown["max"],
+            "items": items,
+            "most frequent": shown["most frequent"],
+            "mean": "" if mean is None or is_id else shown_value(float(mean)),
+        }
+        lines.append(line)
     head = [name for name in lines[0] if any(line[name] for line in lines)]
-    found = table(head, [[line[name] for name in head] for line in lines], "columns")
+    found = Table(head, [[line[name] for name in head] for line in lines], "columns")
     title = f"Data profile{whose}: {counted(len(columns), 'column')}"
-    is_open = alone and len(columns) <= MAX_OPEN_COLUMNS
-    return details(title, text(note, "note quiet"), found, is_open=is_open)
-
-
-def _column_cells(column: Record) -> dict[str, str]:
-    uses, mean, distinct = column.get("used_for", []), column.get("mean"), column.get("distinct", 0)
-    is_id = all(use.startswith(_NO_QUANTITIES) for use in uses)
-    shortest, longest, items = column.get("shortest"), column.get("longest"), ""
-    if shortest is not None and longest is not None:
-        mean_length = column.get("mean_length") or 0
-        items = f"{shortest:,} to {longest:,}, mean {mean_length:.1f}"
-        if shortest == longest:
-            items = f"{longest:,}"
-    return {
-        "column": str(column.get("column", "")),
-        "type": str(column.get("type", "")),
-        "used for": ", ".join(uses),
-        "missing": shown_part(column.get("null_part", 0.0)),
-        "distinct": f"{_SIGNS.get(column.get('distinct_is', ''), '')}{distinct:,}",
-        "minimum": shown_value(column.get("min")),
-        "maximum": shown_value(column.get("max")),
-        "items": items,
-        "most frequent": shown_top(column.get("most_frequent"), column.get("most_frequent_part"), distinct),
-        "mean": "" if mean is None or is_id else shown_value(float(mean)),
-    }
+    return Details(title, [Text(note, "note quiet"), found], alone and len(columns) <= MAX_OPEN_COLUMNS)
 
 
 # --- Configuration ---------------------------------------------------------------------------------------
@@ -243,14 +227,20 @@ def _column_cells(column: Record) -> dict[str, str]:
 def config_differences(runs: Sequence[RunRecord]) -> Part:
     found = differences([run.config for run in runs])
     if not found:
-        return text("The run files say the same.")
+        return Text("The run files say the same.")
     rows = [[each.key, *("not set" if value is None else value for value in each.values)] for each in found]
-    return table(["key", *(run.name for run in runs)], rows, "config")
+    return Table(["key", *(run.name for run in runs)], rows, "config")
 
 
-def versions(run: RunRecord) -> Part | None:
-    packages = run.version.get("packages")
-    if not packages:
-        return None
-    rows = [[name, str(version)] for name, version in packages.items()]
-    return details(f"versions of {run.name}", table(["package", "version"], rows))
+def configuration(runs: Sequence[RunRecord]) -> list[Part]:
+    """The whole run files, and the versions of packages."""
+    parts: list[Part] = [
+        Details(f"run.yaml of {run.name}", [{"form": "pre", "value": run.config_text}])
+        for run in runs
+        if run.config_text
+    ]
+    for run in runs:
+        if run.version.get("packages"):
+            rows = [[name, str(version)] for name, version in run.version["packages"].items()]
+            parts.append(Details(f"versions of {run.name}", [Table(["package", "version"], rows)]))
+    return parts

@@ -5,12 +5,9 @@
 The samples are in the order of the names. An array is a column of numbers, or of lists of fixed size.
 """
 
-import io
-import zlib
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +19,7 @@ from penstock.prep.merge.batches import BatchReader, Rows
 from penstock.prep.merge.layouts import Wrote
 from penstock.prep.merge.plan import MergePlan
 from penstock.readers.store_schema import ArraySpec, StoreSchema
+from penstock.runtime.checksums import file_checksum
 
 GROUP_BYTES = 4 * MIB
 """Of a row group or record batch, before it is compressed."""
@@ -56,26 +54,6 @@ def _arrow_array(spec: ArraySpec, rows: Rows) -> Any:
     return values if spec.width is None else pa.FixedSizeListArray.from_arrays(values, type=_arrow_type(spec))
 
 
-class _CheckedFile(io.RawIOBase):
-    """Takes the checksum of what is written to a file, from front to back."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self.crc, self.num_bytes = 0, 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, content: Any) -> int:
-        self.crc = zlib.crc32(content, self.crc)
-        count = self._stream.write(content)
-        self.num_bytes += count
-        return count
-
-    def tell(self) -> int:
-        return self.num_bytes
-
-
 class PartFiles:
     """The files of a task, opened when a split has its first samples."""
 
@@ -86,8 +64,7 @@ class PartFiles:
             [pa.field(spec.name, _arrow_type(spec), nullable=False) for spec in self._schema.arrays]
         )
         self.group_rows = max(1, GROUP_BYTES // max(1, self._schema.row_bytes))
-        self._files = ExitStack()
-        self._open: dict[str, tuple[_CheckedFile, Any]] = {}
+        self._writers: dict[str, Any] = {}
         self._groups: dict[str, dict[str, Rows]] = {}
         """Samples of each split that wait until there are enough of them to be written at once."""
         self._filled: dict[str, int] = {}
@@ -112,21 +89,19 @@ class PartFiles:
                 self._write_group(split)
 
     def _write_group(self, split: str) -> None:
-        if split not in self._open:
-            path = self._folder / split / self._name
-            path.parent.mkdir(exist_ok=True)
-            file = _CheckedFile(self._files.enter_context(path.open("wb")))
-            self._open[split] = file, self._writer(file)
+        if split not in self._writers:
+            (self._folder / split).mkdir(exist_ok=True)
+            self._writers[split] = self._writer(self._folder / split / self._name)
         filled, self._filled[split] = self._filled[split], 0
         arrays = [_arrow_array(spec, self._groups[split][spec.name][:filled]) for spec in self._schema.arrays]
-        self._open[split][1].write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema))
+        self._writers[split].write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._arrow_schema))
 
-    def _writer(self, file: _CheckedFile) -> Any:
+    def _writer(self, path: Path) -> Any:
         codec: Any = self._options.compression
         level = self._options.level
         if self._options.target == "parquet":
             return pq.ParquetWriter(
-                cast(IO[bytes], file),
+                path,
                 self._arrow_schema,
                 compression="gzip" if codec == "zlib" else codec,
                 compression_level=level,
@@ -137,21 +112,19 @@ class PartFiles:
             compression=None if codec == "none" else pa.Codec(codec, compression_level=level),
             use_threads=False,
         )
-        return pa.ipc.new_file(pa.PythonFile(file, "w"), self._arrow_schema, options=options)
+        return pa.ipc.new_file(str(path), self._arrow_schema, options=options)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._files:
-            if kind is not None:
-                return
-            for split, filled in self._filled.items():
-                if filled:
-                    self._write_group(split)
-            for split, (file, writer) in self._open.items():
-                writer.close()
-                self.wrote[split, f"{split}/{self._name}"] = file.num_bytes, file.crc
+        for split, filled in self._filled.items():
+            if filled and kind is None:
+                self._write_group(split)
+        for split, writer in self._writers.items():
+            writer.close()
+            path = self._folder / split / self._name
+            self.wrote[split, f"{split}/{self._name}"] = path.stat().st_size, file_checksum(path)
 
 
 def copy_to_parts(plan: MergePlan, files: PartFiles, chosen: range) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
-from penstock.prep.merge.options import DeclaredTypes, MergeOptions
+from penstock.prep.merge.merge_options import DeclaredTypes, MergeOptions
 from penstock.readers.batch_files import SUFFIXES, is_pickled, load_batch, read_array, read_header
 from penstock.readers.batch_layouts import BatchHeader, StoredArray
 from penstock.readers.pickled_samples import PICKLE_SUFFIXES, pickled_schema

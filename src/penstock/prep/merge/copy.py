@@ -93,24 +93,6 @@ def copy_batches(plan: MergePlan, writer: StretchWriter, chosen: range) -> None:
                         writer.append(name, array, rows[np.flatnonzero(is_chosen)])
 
 
-def accumulate_batches(plan: MergePlan, writer: StretchWriter) -> None:
-    """The simple way for small data: array by array in memory, then written. The bytes are those of the other way."""
-    every = range(len(plan.batches))
-    splits = np.concatenate([plan.split_numbers(batch) for batch in every])
-    chosen = {name: np.flatnonzero(splits == split) for split, name in enumerate(plan.splitter.names)}
-    if plan.options.shuffle:
-        keys = plan.order_keys.of_rows(0, plan.batches.total_samples)
-        chosen = {name: rows[np.argsort(keys[rows])] for name, rows in chosen.items()}
-    for column, array in plan.columns:
-        parts = []
-        for batch in every:
-            with BatchReader(plan.batches, batch) as reader:
-                parts.append(reader.rows(column, 0, reader.num_samples).copy())
-        whole = np.concatenate(parts)
-        for name, rows in chosen.items():
-            writer.append(name, array, whole[rows])
-
-
 @dataclass(frozen=True)
 class Buckets:
     bits: int

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.prep.merge.options import MergeOptions
+from penstock.prep.merge.merge_options import MergeOptions
 from penstock.readers.batch_layouts import ALIGNMENT_BYTES, npy_header
 from penstock.readers.store_schema import LABELS, MASKS, ArraySpec, StoreSchema
 from penstock.runtime.checksums import joined_checksum
@@ -35,6 +35,9 @@ Wrote = dict[Key, tuple[int, int]]
 _LOCAL_HEADER_BYTES, _ZIP64_FIELD_BYTES = 30, 20
 _PADDING_FIELD = struct.Struct("<2H")
 _PADDING_ID = 0xD935
+# What an array becomes, what its name is then of, and what that must not have in it.
+_FILE = ("a file of its own", "one", "/\\")
+_MEMBER = ("in an .npz file", "a member", "\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def store_files(
             continue
         is_features = spec.name == names.features or spec.name.startswith(f"{names.features}_")
         stem = f"X{spec.name.removeprefix(names.features)}" if is_features else spec.name
-        _check_file_name(stem, spec.name)
+        _check_name(stem, spec.name, *_FILE)
         alone.append((stem, spec))
     files = []
     for split, count in split_counts.items():
@@ -100,9 +103,9 @@ def store_files(
                 files.append(StoreFile(f"{part}_{split}.npz", split, count, tuple(members)))
             for head, spec in members:
                 if options.heads == "npz":
-                    _check_member_name(head, spec.name)
+                    _check_name(head, spec.name, *_MEMBER)
                 else:
-                    _check_file_name(head, spec.name)
+                    _check_name(head, spec.name, *_FILE)
                     files.append(StoreFile(f"{part}_{split}/{head}.npy", split, count, ((None, spec),)))
     taken: set[str] = set()
     for file in files:
@@ -115,24 +118,14 @@ def store_files(
     return tuple(files)
 
 
-def _is_name(name: str) -> bool:
+def _check_name(name: str, array: str, what: str, example: str, forbidden: str) -> None:
     """Names come from files that anybody may have written: none may lead out of the store, or hide in it."""
-    return bool(name) and name[0] != "." and name.isprintable()
-
-
-def _check_file_name(name: str, array: str, what: str = "a file of its own") -> None:
-    if not _is_name(name) or any(separator in name for separator in "/\\"):
+    parts = name.split("/") if forbidden == "\\" else [name]
+    is_right = all(part and part[0] != "." and part.isprintable() for part in parts)
+    if not is_right or any(separator in name for separator in forbidden):
         raise DataError(
-            f"array {array!r} cannot be {what}: {name!r} is no name of one; give it a name without / and \\ "
-            "that does not begin with a dot"
-        )
-
-
-def _check_member_name(name: str, array: str) -> None:
-    if "\\" in name or not all(_is_name(part) for part in name.split("/")):
-        raise DataError(
-            f"array {array!r} cannot be in an .npz file: {name!r} is no name of a member; give it a name without \\ "
-            "that does not begin with a dot"
+            f"array {array!r} cannot be {what}: {name!r} is no name of {example}; give it a name without "
+            f"{' and '.join(forbidden)} that does not begin with a dot"
         )
 
 
@@ -226,7 +219,7 @@ def checksum_of(path: Path, extents: Sequence[Extent], checksums: Mapping[Key, i
 def _check_hdf5(schema: StoreSchema) -> None:
     h5py = _h5py()
     for spec in schema.arrays:
-        _check_file_name(spec.name, spec.name, "a data set")
+        _check_name(spec.name, spec.name, "a data set", *_FILE[1:])
         try:
             h5py.h5t.py_create(spec.dtype, logical=True)
         except TypeError as error:

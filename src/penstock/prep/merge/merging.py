@@ -3,6 +3,7 @@
 import errno
 import json
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -19,14 +20,13 @@ from penstock.prep.merge.copy import (
     SCATTERED_NAME,
     Buckets,
     StretchWriter,
-    accumulate_batches,
     copy_batches,
     gather,
     plan_buckets,
     scatter,
 )
 from penstock.prep.merge.layouts import Extents, Wrote, checksum_of, finish_archive, lay_out, reserve
-from penstock.prep.merge.options import MergeOptions, check_strategy
+from penstock.prep.merge.merge_options import MergeOptions, with_strategy
 from penstock.prep.merge.plan import MergePlan, plan_merge, split_warnings
 from penstock.readers.store_schema import (
     MANIFEST_NAME,
@@ -86,8 +86,7 @@ def merge(
     another is refused.
     """
     began_at = time.monotonic()
-    options = options or MergeOptions()
-    check_strategy(strategy, options)
+    options = with_strategy(options or MergeOptions(), strategy)
     source, target = Path(intermediate_dir), Path(output_dir)
     if source.resolve() == target.resolve():
         raise ConfigError(f"{target}: output_dir is also intermediate_dir; choose another folder")
@@ -111,7 +110,7 @@ def merge(
         if is_whole:
             staging.remove_leftovers(target)
         else:
-            num_tasks, kept_tasks = _merge_to(plan, target, strategy == "accumulative", restart, progress)
+            num_tasks, kept_tasks = _merge_to(plan, target, restart, progress)
     return MergeResult(
         output_dir=target,
         num_samples=plan.split_counts,
@@ -126,14 +125,14 @@ def merge(
 
 
 def _merge_to(
-    plan: MergePlan, target: Path, is_accumulative: bool, restart: bool, progress: ProgressLogger | None
+    plan: MergePlan, target: Path, restart: bool, progress: ProgressLogger | None
 ) -> tuple[int, int]:
     """Returns the number of tasks, and how many were done before."""
-    buckets = plan_buckets(plan) if plan.options.shuffle and not is_accumulative else None
-    name = "all" if is_accumulative else f"{plan.options.part_bytes}-{buckets.bits if buckets else 0}"
-    folder = staging.staging_folder(target, f"{plan.fingerprint}-{name}-{_STAGING_VERSION}")
+    buckets = plan_buckets(plan) if plan.options.shuffle else None
+    name = f"{plan.fingerprint}-{plan.options.part_bytes}-{buckets.bits if buckets else 0}-{_STAGING_VERSION}"
+    folder = staging.staging_folder(target, name)
     staging.check_space(target, plan.num_bytes + (buckets.num_bytes if buckets else 0), folder)
-    phases = _plan_tasks(plan, buckets, is_accumulative)
+    phases = _plan_tasks(plan, buckets)
     num_tasks = sum(len(phase) for phase in phases)
     kept = num_tasks
     try:
@@ -145,8 +144,10 @@ def _merge_to(
             staging.publish(folder, target, plan.options.durable)
     except OSError as error:
         advice = "free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
+        # What Arrow writes fails with a text of its own.
+        reason = os.strerror(error.errno) if error.errno else error
         raise DataError(
-            f"{target}: cannot be written: {error.strerror or error}; no store appears there. Please {advice} and "
+            f"{target}: cannot be written: {reason}; no store appears there. Please {advice} and "
             "merge again: it goes on with what is done"
         ) from error
     return num_tasks, kept
@@ -158,7 +159,7 @@ class Task:
 
     number: int
     kind: str
-    """copy, scatter, gather or accumulate."""
+    """copy, scatter or gather."""
     chosen: range
     """Batches to copy or scatter, buckets to gather."""
     num_samples: int
@@ -168,11 +169,9 @@ class Task:
         return f"part {self.number} of the merge"
 
 
-def _plan_tasks(plan: MergePlan, buckets: Buckets | None, is_accumulative: bool) -> list[list[Task]]:
+def _plan_tasks(plan: MergePlan, buckets: Buckets | None) -> list[list[Task]]:
     """All tasks; those of a phase may run at once, and must be done before the next begins."""
     counts = plan.batches.num_samples
-    if is_accumulative:
-        return [[Task(0, "accumulate", range(len(counts)), int(counts.sum()))]]
     if buckets is None:
         return [
             [
@@ -194,15 +193,14 @@ def _plan_tasks(plan: MergePlan, buckets: Buckets | None, is_accumulative: bool)
 def _run_task(
     plan: MergePlan, folder: Path, buckets: Buckets | None, extents: Extents, task: Task, _send: Any = None
 ) -> tuple[Task, Wrote]:
-    first_rows = dict(zip(plan.splitter.names, plan.starts[0].tolist(), strict=True))
+    first_batch = 0 if buckets else task.chosen.start
+    first_rows = dict(zip(plan.splitter.names, plan.starts[first_batch].tolist(), strict=True))
     if buckets is not None:
         if task.kind == "scatter":
             scatter(plan, buckets, folder, task.number)
             return task, {}
         split = plan.splitter.names[buckets.split(task.chosen[0])]
         first_rows[split] = buckets.first_row(task.chosen[0])
-    elif task.kind == "copy":
-        first_rows = dict(zip(first_rows, plan.starts[task.chosen.start].tolist(), strict=True))
     if plan.options.has_part_files:
         from penstock.prep.merge.arrow_parts import PartFiles, copy_to_parts
 
@@ -214,8 +212,6 @@ def _run_task(
         if buckets is not None:
             for bucket in task.chosen:
                 gather(plan, buckets, folder, writer, bucket)
-        elif task.kind == "accumulate":
-            accumulate_batches(plan, writer)
         else:
             copy(plan, writer, task.chosen)
     return task, writer.wrote

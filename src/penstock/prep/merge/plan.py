@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.prep.merge.batches import Batches
 from penstock.prep.merge.layouts import StoreFile, store_files
-from penstock.prep.merge.options import MergeOptions, SplitShares
+from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.readers.batch_files import read_array, read_header
 from penstock.readers.store_schema import MANIFEST_NAME, StoreSchema
 

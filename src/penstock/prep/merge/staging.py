@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import format_size
-from penstock.prep.merge.options import MergeOptions
+from penstock.prep.merge.merge_options import MergeOptions
 from penstock.prep.merge.plan import MergePlan
 from penstock.readers.store_schema import MANIFEST_NAME, DamagedStore, StoreSchema, read_store
 from penstock.runtime.durable import locked_folder, sync_path

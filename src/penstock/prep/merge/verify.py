@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from penstock.config.errors import ConfigError, DataError
 from penstock.prep.contents import read_samples, store_contents
 from penstock.prep.merge.batches import BatchReader, adding_cure, find_batches
-from penstock.prep.merge.options import MergeOptions
+from penstock.prep.merge.merge_options import MergeOptions
 from penstock.prep.merge.plan import KeyStream, MergePlan, plan_merge
 from penstock.prep.merge.staging import check_ended, check_free, other_options
 from penstock.readers.batch_files import load_batch

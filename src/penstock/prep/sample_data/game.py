@@ -1,6 +1,6 @@
 """The `game` kind: replays of matches between two players, whose seven choices at each decision follow a known policy.
 
-A `World` draws what a player sees from a few hidden moods; `Costs` say which choices are legal; a `Policy` chooses.
+What a player sees is drawn from a few hidden moods; costs say which choices are legal, and a policy chooses among them.
 """
 
 import json
@@ -13,8 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.config.errors import ConfigError
-from penstock.prep.sample_data.blocks import FloatArray, IntArray, generator, product, sigmoid
-from penstock.prep.sample_data.summary import AttainableAccuracy, SplitSummary
+from penstock.prep.sample_data.blocks import (
+    AttainableAccuracy,
+    FloatArray,
+    IntArray,
+    SplitSummary,
+    generator,
+    product,
+    sigmoid,
+)
 
 HEADS: Mapping[str, int] = {
     "action_type": 13,
@@ -100,47 +107,6 @@ class States:
         return np.concatenate(groups, axis=1, dtype=np.float32)
 
 
-class World:
-    """How the moods show in what is seen; one for each seed."""
-
-    def __init__(self, seed: int) -> None:
-        rng = generator(seed, "game.world")
-        self.loadings_FM = rng.normal(0.0, _NUM_MOODS**-0.5, (_NUM_SEEN, _NUM_MOODS))
-        """Of each feature."""
-        self.loadings_FM[0] = 0.0
-        self._levels_F = rng.normal(0.0, 1.0, _NUM_SEEN)
-        self._trend_M = rng.normal(0.0, 0.7, _NUM_MOODS)
-        self.resource_levels: FloatArray = 5.0 + 0.7 * self._levels_F[1 : 1 + _NUM_RESOURCES]
-        """Logarithms of how much there usually is of each resource."""
-
-    def draw(self, rng: np.random.Generator, first: int, lasting_M: FloatArray) -> States:
-        """What is seen in a chunk, from the decision `first` of a game on; `lasting_M` are moods of the whole game."""
-        progress_N = np.tanh((first + np.arange(_CHUNK)) / 300.0) - 0.5
-        passing_NM = rng.normal(0.0, 0.7, (_CHUNK, _NUM_MOODS))
-        moods_NM = lasting_M + progress_N[:, None] * self._trend_M + passing_NM
-        effects_NF = product(moods_NM, self.loadings_FM.T)
-        widths = (1, _NUM_RESOURCES, *(_NUM_UNITS, _NUM_UNITS, _NUM_BUILDINGS, _NUM_UPGRADES) * 2, _NUM_CELLS)
-        cuts = np.cumsum(widths)[:-1]
-        groups = zip(np.split(effects_NF, cuts, axis=1), np.split(self._levels_F, cuts), strict=True)
-        next(groups)  # seconds follow no mood
-        deviations_NR, _ = next(groups)
-        amounts_NR = np.exp(self.resource_levels + 0.7 * deviations_NR).astype(np.int64)
-        own, enemy = _draw_side(rng, groups, 0.0), _draw_side(rng, groups, -0.8)
-        own.units_NU[:, 0] += 1  # a player without any unit has lost
-        own.health_NU[:, 0] = np.maximum(own.health_NU[:, 0], 50)
-        control_NC = np.rint(1.5 * next(groups)[0] + rng.normal(0.0, 0.8, (_CHUNK, _NUM_CELLS)))
-        sizes_N2 = rng.integers(_MIN_VIEW, _MAP_SIDE + 1, (_CHUNK, 2))
-        corners_N2 = rng.integers(0, _MAP_SIDE - sizes_N2 + 1)
-        return States(
-            (first + np.arange(_CHUNK)) * _SECONDS_PER_DECISION,
-            amounts_NR,
-            own,
-            enemy,
-            control_NC.clip(-_MAX_CONTROL, _MAX_CONTROL).astype(np.int64),
-            np.concatenate([corners_N2, corners_N2 + sizes_N2], axis=1),
-        )
-
-
 def _draw_side(
     rng: np.random.Generator, groups: Iterator[tuple[FloatArray, FloatArray]], level: float
 ) -> Side:
@@ -157,69 +123,11 @@ def _draw_side(
     return Side(units_NU, health_NU, buildings_NB, upgrades_NG.astype(np.int64))
 
 
-class Costs:
-    """Each choice of a costed head takes some of one resource; the first of each head is free."""
-
-    def __init__(self, seed: int, resource_levels: FloatArray) -> None:
-        rng = generator(seed, "game.costs")
-        self._resources = {head: rng.integers(0, _NUM_RESOURCES, HEADS[head]) for head in _COSTED_HEADS}
-        self._amounts = {
-            head: np.exp(resource_levels[resources] + rng.normal(-0.8, 0.6, len(resources)))
-            for head, resources in self._resources.items()
-        }
-        for amounts in self._amounts.values():
-            amounts[0] = 0.0
-
-    def legal(self, states: States) -> dict[str, Mask]:
-        """For each head, a row of its width for each decision: what one can pay for, has, or sees."""
-        found = {
-            head: states.resources_NR[:, resources] >= self._amounts[head]
-            for head, resources in self._resources.items()
-        }
-        left, top, right, bottom = (edge[:, None] for edge in states.view_N4.T)
-        cells = np.arange(_MAP_SIDE)
-        found["unit"] = states.own.units_NU > 0
-        found["target_x"] = (cells >= left) & (cells < right)
-        found["target_y"] = (cells >= top) & (cells < bottom)
-        return {head: found[head] for head in HEADS}
-
-
 class Choice(NamedTuple):
     """What was chosen at N decisions, among K, and with which probabilities; 0 where it was not legal."""
 
     labels_N: IntArray
     probabilities_NK: FloatArray
-
-
-class Policy:
-    """Logits are linear in the features: weighted sums of them, one for each mood, and the choices' own weights."""
-
-    def __init__(self, seed: int, world: World, unseen_NF: npt.NDArray[np.float32]) -> None:
-        rng = generator(seed, "game.policy")
-        self._loadings_FM = world.loadings_FM
-        sums_NM = self._sums(unseen_NF)
-        self._mean_M, self._spread_M = sums_NM.mean(axis=0), sums_NM.std(axis=0)
-        spread = _SHARPNESS * _NUM_MOODS**-0.5
-        self._weights = {head: rng.normal(0.0, spread, (_NUM_MOODS, width)) for head, width in HEADS.items()}
-        self._likings = {head: rng.normal(0.0, _LIKING, width) for head, width in HEADS.items()}
-
-    def choose(
-        self, rng: np.random.Generator, seen_NF: npt.NDArray[np.float32], legal: Mapping[str, Mask]
-    ) -> dict[str, Choice]:
-        """A softmax, as a race: each choice waits for a time with its probability as the rate; the first wins."""
-        signals_NM = (self._sums(seen_NF) - self._mean_M) / self._spread_M
-        choices = {}
-        for head, mask_NK in legal.items():
-            logits_NK = product(signals_NM, self._weights[head]) + self._likings[head]
-            logits_NK = np.where(mask_NK, logits_NK, -np.inf)
-            rates_NK = np.exp(logits_NK - logits_NK.max(axis=1, keepdims=True))
-            rates_NK /= rates_NK.sum(axis=1, keepdims=True)
-            labels_N = (rates_NK / rng.standard_exponential(rates_NK.shape)).argmax(axis=1)
-            choices[head] = Choice(labels_N, rates_NK)
-        return choices
-
-    def _sums(self, seen_NF: npt.NDArray[np.float32]) -> FloatArray:
-        return product(seen_NF.astype(np.float64), self._loadings_FM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,22 +195,43 @@ class Game:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._world = World(seed)
-        self._costs = Costs(seed, self._world.resource_levels)
+        rng = generator(seed, "game.world")
+        self._loadings_FM = rng.normal(0.0, _NUM_MOODS**-0.5, (_NUM_SEEN, _NUM_MOODS))
+        """How the moods show in each feature."""
+        self._loadings_FM[0] = 0.0
+        self._levels_F = rng.normal(0.0, 1.0, _NUM_SEEN)
+        self._trend_M = rng.normal(0.0, 0.7, _NUM_MOODS)
+        # Logarithms of how much there usually is of each resource.
+        self._resource_levels: FloatArray = 5.0 + 0.7 * self._levels_F[1 : 1 + _NUM_RESOURCES]
+        # Each choice of a costed head takes some of one resource; the first of each head is free.
+        rng = generator(seed, "game.costs")
+        self._resources = {head: rng.integers(0, _NUM_RESOURCES, HEADS[head]) for head in _COSTED_HEADS}
+        self._costs = {
+            head: np.exp(self._resource_levels[resources] + rng.normal(-0.8, 0.6, len(resources)))
+            for head, resources in self._resources.items()
+        }
+        for amounts in self._costs.values():
+            amounts[0] = 0.0
+        # Logits are linear in the features: weighted sums of them, one for each mood, and the choices' own weights.
+        rng = generator(seed, "game.policy")
         unseen = [
             self._draw_states("game.calibration", game, game % _UNSEEN_CHUNKS).seen_features()
             for game in range(_UNSEEN_GAMES)
         ]
-        self._policy = Policy(seed, self._world, np.concatenate(unseen))
+        sums_NM = product(np.concatenate(unseen).astype(np.float64), self._loadings_FM)
+        self._mean_M, self._spread_M = sums_NM.mean(axis=0), sums_NM.std(axis=0)
+        spread = _SHARPNESS * _NUM_MOODS**-0.5
+        self._weights = {head: rng.normal(0.0, spread, (_NUM_MOODS, width)) for head, width in HEADS.items()}
+        self._likings = {head: rng.normal(0.0, _LIKING, width) for head, width in HEADS.items()}
 
     def decisions(self, game: int) -> Iterator[Decisions]:
         """Those of a game without end, in chunks: decision t depends on seed, game and t alone."""
         before_P = np.full(NUM_PAST, -1)
         for chunk in range(2**32):
             states = self._draw_states("game.states", game, chunk)
-            legal = self._costs.legal(states)
+            legal = self._legal(states)
             rng = generator(self._seed, f"game.choices.{game}", chunk)
-            choices = self._policy.choose(rng, states.seen_features(), legal)
+            choices = self._choose(rng, states.seen_features(), legal)
             actions = np.concatenate([before_P[::-1], choices["action_type"].labels_N])
             past_NP = np.lib.stride_tricks.sliding_window_view(actions[:-1], NUM_PAST)[:, ::-1]
             yield Decisions(states, past_NP, legal, choices)
@@ -313,7 +242,60 @@ class Game:
         match = generator(self._seed, f"{stream}.match", game // 2)
         player = generator(self._seed, f"{stream}.player", game)
         lasting_M = match.normal(0.0, 0.5, _NUM_MOODS) + player.normal(0.0, 0.5, _NUM_MOODS)
-        return self._world.draw(generator(self._seed, f"{stream}.{game}", chunk), chunk * _CHUNK, lasting_M)
+        rng, first = generator(self._seed, f"{stream}.{game}", chunk), chunk * _CHUNK
+        progress_N = np.tanh((first + np.arange(_CHUNK)) / 300.0) - 0.5
+        passing_NM = rng.normal(0.0, 0.7, (_CHUNK, _NUM_MOODS))
+        moods_NM = lasting_M + progress_N[:, None] * self._trend_M + passing_NM
+        effects_NF = product(moods_NM, self._loadings_FM.T)
+        widths = (1, _NUM_RESOURCES, *(_NUM_UNITS, _NUM_UNITS, _NUM_BUILDINGS, _NUM_UPGRADES) * 2, _NUM_CELLS)
+        cuts = np.cumsum(widths)[:-1]
+        groups = zip(np.split(effects_NF, cuts, axis=1), np.split(self._levels_F, cuts), strict=True)
+        next(groups)  # seconds follow no mood
+        deviations_NR, _ = next(groups)
+        amounts_NR = np.exp(self._resource_levels + 0.7 * deviations_NR).astype(np.int64)
+        own, enemy = _draw_side(rng, groups, 0.0), _draw_side(rng, groups, -0.8)
+        own.units_NU[:, 0] += 1  # a player without any unit has lost
+        own.health_NU[:, 0] = np.maximum(own.health_NU[:, 0], 50)
+        control_NC = np.rint(1.5 * next(groups)[0] + rng.normal(0.0, 0.8, (_CHUNK, _NUM_CELLS)))
+        sizes_N2 = rng.integers(_MIN_VIEW, _MAP_SIDE + 1, (_CHUNK, 2))
+        corners_N2 = rng.integers(0, _MAP_SIDE - sizes_N2 + 1)
+        return States(
+            (first + np.arange(_CHUNK)) * _SECONDS_PER_DECISION,
+            amounts_NR,
+            own,
+            enemy,
+            control_NC.clip(-_MAX_CONTROL, _MAX_CONTROL).astype(np.int64),
+            np.concatenate([corners_N2, corners_N2 + sizes_N2], axis=1),
+        )
+
+    def _legal(self, states: States) -> dict[str, Mask]:
+        """For each head, a row of its width for each decision: what one can pay for, has, or sees."""
+        found = {
+            head: states.resources_NR[:, resources] >= self._costs[head]
+            for head, resources in self._resources.items()
+        }
+        left, top, right, bottom = (edge[:, None] for edge in states.view_N4.T)
+        cells = np.arange(_MAP_SIDE)
+        found["unit"] = states.own.units_NU > 0
+        found["target_x"] = (cells >= left) & (cells < right)
+        found["target_y"] = (cells >= top) & (cells < bottom)
+        return {head: found[head] for head in HEADS}
+
+    def _choose(
+        self, rng: np.random.Generator, seen_NF: npt.NDArray[np.float32], legal: Mapping[str, Mask]
+    ) -> dict[str, Choice]:
+        """A softmax, as a race: each choice waits for a time with its probability as the rate; the first wins."""
+        sums_NM = product(seen_NF.astype(np.float64), self._loadings_FM)
+        signals_NM = (sums_NM - self._mean_M) / self._spread_M
+        choices = {}
+        for head, mask_NK in legal.items():
+            logits_NK = product(signals_NM, self._weights[head]) + self._likings[head]
+            logits_NK = np.where(mask_NK, logits_NK, -np.inf)
+            rates_NK = np.exp(logits_NK - logits_NK.max(axis=1, keepdims=True))
+            rates_NK /= rates_NK.sum(axis=1, keepdims=True)
+            labels_N = (rates_NK / rng.standard_exponential(rates_NK.shape)).argmax(axis=1)
+            choices[head] = Choice(labels_N, rates_NK)
+        return choices
 
     def write(
         self, directory: Path, num_rows: int, num_files: int | None, on_rows: Callable[[int], None]

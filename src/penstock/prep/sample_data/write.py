@@ -17,14 +17,16 @@ import pyarrow.parquet as pq
 
 from penstock.config.errors import ConfigError
 from penstock.config.registry import Registry
-from penstock.prep.sample_data.blocks import KINDS, Column, pieces
-from penstock.prep.sample_data.summary import (
+from penstock.prep.sample_data.blocks import (
+    KINDS,
     SUMMARY_NAME,
     AttainableAuc,
     AttainableError,
+    Column,
     LabelSummary,
     SampleSummary,
     SplitSummary,
+    pieces,
 )
 from penstock.readers.order import Shard
 from penstock.runtime.durable import check_replaceable, whole_folder

@@ -142,10 +142,13 @@ class MergeOptions:
         )
 
 
-def check_strategy(strategy: str, options: MergeOptions) -> None:
-    """`strategy` is sequential, in bounded memory, or accumulative, all at once, for small data."""
-    if strategy == "accumulative" and options.target != "npy":
+def with_strategy(options: MergeOptions, strategy: str) -> MergeOptions:
+    """Sequential: in bounded memory. Accumulative: one task, in as much memory as all samples take; the same bytes."""
+    if strategy != "accumulative":
+        return options
+    if options.target != "npy":
         raise ConfigError.at(
             "merge_strategy",
             f"accumulative is for target npy only; leave it out with target {options.target}",
         )
+    return replace(options, workers=1, memory_bytes=1 << 60, part_bytes=1 << 60)
