@@ -29,6 +29,10 @@ def test_boundaries_rise_and_make_ids():
     with pytest.raises(ValidationError, match="boundaries make ids, which need embedding_dim"):
         RawFeature.model_validate({**raw, "boundaries": [10.0, 20.0]})
 
+    plain, cut = {}, {"boundaries": [10.0, 20.0], "embedding_dim": 4}
+    sections = [RawFeature.model_validate({**raw, **options}) for options in (plain, cut)]
+    assert [(has_table(section), table_rows(section)) for section in sections] == [(False, None), (True, 3)]
+
 
 ID = {"feature_name": "f", "expression": "user:f", "embedding_dim": 4}
 
@@ -50,14 +54,3 @@ def test_rows_of_an_id_feature(one_feature, options, rows):
     assert has_table(section)
     assert table_rows(section) == rows
     assert one_feature("id_feature", "FG_NORMAL", **options).table.num_rows == rows
-
-
-def test_numbers_have_a_table_once_boundaries_make_them_ids(one_feature):
-    number = {"feature_name": "f", "expression": "user:f"}
-    plain = FeatureConfig.model_validate({"raw_feature": number}).raw_feature
-    cut = {"boundaries": [1.0, 2.0], "embedding_dim": 4}
-    bucketized = FeatureConfig.model_validate({"raw_feature": {**number, **cut}}).raw_feature
-
-    assert (has_table(plain), table_rows(plain)) == (False, None)
-    assert (has_table(bucketized), table_rows(bucketized)) == (True, 3)
-    assert one_feature("raw_feature", "FG_NORMAL", **cut).table.num_rows == 3

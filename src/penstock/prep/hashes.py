@@ -5,6 +5,7 @@ the sums of all of them are differences of one running sum, so that there is no 
 for checking, not against somebody who wants hashes to collide.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -129,29 +130,30 @@ def _segment_hashes(values: Any) -> Hashes:
     offsets -= first
 
     # For each offset the sum of all words before it, each times the base to the power of its position.
+    powers, inverses, byte_words = _tables()
     sums = np.zeros(len(offsets), np.uint64)
     before = 0
     for start in range(0, num_words, _WINDOW):
         stop = min(start + _WINDOW, num_words)
-        window = words[start:stop] if types.is_nested(kind) else _BYTE_WORDS[words[start:stop]]
-        running = np.cumsum(window * _POWERS[: stop - start], dtype=np.uint64)
+        window = words[start:stop] if types.is_nested(kind) else byte_words[words[start:stop]]
+        running = np.cumsum(window * powers[: stop - start], dtype=np.uint64)
         factor = pow(_BASE, start, _WORD)
         begin, end = np.searchsorted(offsets, [start, stop], side="right")
         inside = running[offsets[begin:end] - start - 1]
         sums[begin:end] = inside * np.uint64(factor) + np.uint64(before)
         before = (before + int(running[-1]) * factor) % _WORD
     starts = offsets[:-1]
-    window_powers = _powers(pow(_INVERSE_BASE, _WINDOW, _WORD), num_words // _WINDOW + 1)
-    polynomials = (sums[1:] - sums[:-1]) * _INVERSES[starts % _WINDOW] * window_powers[starts // _WINDOW]
+    window_powers = np.full(num_words // _WINDOW + 1, pow(_INVERSE_BASE, _WINDOW, _WORD), np.uint64)
+    window_powers[0] = 1
+    np.cumprod(window_powers, out=window_powers)
+    polynomials = (sums[1:] - sums[:-1]) * inverses[starts % _WINDOW] * window_powers[starts // _WINDOW]
     return mixed(polynomials + (offsets[1:] - starts).view(np.uint64) * np.uint64(_BASE))
 
 
-def _powers(base: int, count: int) -> Hashes:
-    factors = np.full(count, base, np.uint64)
-    factors[0] = 1
-    return np.cumprod(factors, dtype=np.uint64)
-
-
-_POWERS = _powers(_BASE, _WINDOW)
-_INVERSES = _powers(_INVERSE_BASE, _WINDOW)
-_BYTE_WORDS = mixed(np.arange(256, dtype=np.uint64))
+@cache
+def _tables() -> tuple[Hashes, Hashes, Hashes]:
+    """For the positions of a window the powers of the base and of its inverse, and a word for each byte."""
+    bases = np.repeat(np.array([[_BASE], [_INVERSE_BASE]], np.uint64), _WINDOW, axis=1)
+    bases[:, 0] = 1
+    powers, inverses = np.cumprod(bases, axis=1, dtype=np.uint64)
+    return powers, inverses, mixed(np.arange(256, dtype=np.uint64))
