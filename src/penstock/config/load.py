@@ -18,8 +18,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from penstock.config.edits import Edits, edit_data
-from penstock.config.errors import ConfigError, KeyPath, Problem, format_path
-from penstock.config.nearest import hint, nearest_name
+from penstock.config.errors import ConfigError, KeyPath, Problem, format_path, hint, nearest_name
 from penstock.config.section import Ignored, Later, Legacy, Refused, Section, group_problems
 from penstock.config.shape import (
     AnyShape,

@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.config.errors import KeyPath, Position
-from penstock.config.nearest import hint
+from penstock.config.errors import KeyPath, Position, hint
 from penstock.config.section import Section
 from penstock.config.shape import (
     EnumShape,

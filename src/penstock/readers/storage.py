@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 
-from penstock.config.errors import DataError
-from penstock.config.nearest import hint
+from penstock.config.errors import DataError, hint
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import Uri, is_uri
 

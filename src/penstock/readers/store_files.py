@@ -6,8 +6,7 @@ from fnmatch import fnmatchcase
 
 import pyarrow.fs as pa_fs
 
-from penstock.config.errors import DataError
-from penstock.config.nearest import nearest_name
+from penstock.config.errors import DataError, nearest_name
 from penstock.readers.files import (
     DataFile,
     Uri,

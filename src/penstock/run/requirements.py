@@ -3,9 +3,8 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 
-from penstock.config.errors import ConfigError, Problem
+from penstock.config.errors import ConfigError, Problem, hint
 from penstock.config.load import notices
-from penstock.config.nearest import hint
 from penstock.metrics.sections import Best, CustomMetric, best_value
 from penstock.models.sections import ModelConfig
 from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR
