@@ -18,12 +18,6 @@ class Oversize(StrEnum):
     drop = "drop"
 
 
-def _large_enough(num_bytes: int) -> int:
-    if num_bytes < MIB:
-        raise ValueError(f"is {num_bytes}; a shuffle needs at least 1MiB")
-    return num_bytes
-
-
 def _error_is_absent(cost: float | str | None) -> float | None:
     """`null_cost: error` says in words what leaving it out says."""
     return None if isinstance(cost, str) else cost
@@ -57,7 +51,7 @@ class BatchingSection(Section):
     shuffle: bool = False
     """Give rows in random order, in training only."""
 
-    shuffle_buffer: Annotated[ByteSize, AfterValidator(_large_enough)] = 64 * MIB
+    shuffle_buffer: ByteSize = 64 * MIB
     """How many bytes of rows may wait to be drawn."""
 
     shuffle_buffer_size: Annotated[PositiveInt, Legacy("shuffle_buffer")] = 32
@@ -91,23 +85,23 @@ class BatchingSection(Section):
     """Sequence feature by whose length rows are brought together inside the shuffle buffer."""
 
     @model_validator(mode="after")
-    def _settings_go_together(self) -> Self:
+    def _keys_fit_together(self) -> Self:
         if self.sample_cost_field and self.sample_cost:
             raise ValueError("only one of sample_cost_field, sample_cost may be set; both are")
-        waiting: list[str] = []
-        if not self.batch_cost_size:
-            waiting = [key for key in _COST_KEYS if getattr(self, key) not in (None, Oversize.alone)]
-            message = "needs batch_cost_size, the most that a batch may cost"
-        elif not self.sample_cost_field and not self.sample_cost:
-            waiting, message = (
-                ["batch_cost_size"],
-                "needs sample_cost_field, the column with the cost of a row",
+        wrong: dict[str, str] = {}
+        if self.shuffle_buffer < MIB:
+            wrong["shuffle_buffer"] = f"is {self.shuffle_buffer}; a shuffle needs at least 1MiB"
+        if self.bucket_by and not self.shuffle:
+            wrong["bucket_by"] = (
+                "needs shuffle: true, since rows are brought together inside the shuffle buffer"
             )
-        if not waiting and self.bucket_by and not self.shuffle:
-            message = "needs shuffle: true, since rows are brought together inside the shuffle buffer"
-            waiting = ["bucket_by"]
-        if waiting:
-            raise_problems(self, [Problem((key,), message) for key in waiting])
+        if self.batch_cost_size and not (self.sample_cost_field or self.sample_cost):
+            wrong["batch_cost_size"] = "needs sample_cost_field, the column with the cost of a row"
+        if not self.batch_cost_size:
+            written = [key for key in _COST_KEYS if getattr(self, key) not in (None, Oversize.alone)]
+            wrong |= dict.fromkeys(written, "needs batch_cost_size, the most that a batch may cost")
+        if wrong:
+            raise_problems(self, [Problem((key,), message) for key, message in wrong.items()])
         return self
 
     def resolved_eval_batch_size(self) -> int:

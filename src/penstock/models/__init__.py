@@ -33,11 +33,12 @@ def build_model(
     from penstock.models.model import ModelInputs
 
     chosen = model.chosen("model")
+    available = ", ".join(_BUILDERS)
     if chosen is None:
-        raise ConfigError.at("model_config", f"choose a model; available: {', '.join(_BUILDERS)}")
+        raise ConfigError.at("model_config", f"choose a model; available: {available}")
     name, section = chosen
     if name not in _BUILDERS:
-        raise ConfigError.at(f"model_config.{name}", f"not available yet; available: {', '.join(_BUILDERS)}")
+        raise ConfigError.at(f"model_config.{name}", f"not available yet; available: {available}")
     inputs = ModelInputs(features, tuple(label_fields), tuple(sample_weight_fields), table_device)
     built: Model = _BUILDERS.get(name)(model, section, inputs)
     return built
