@@ -2,9 +2,6 @@
 
 import json
 
-import numpy as np
-
-from penstock.readers.batch_files import save_batch
 from tests.cli.desk import Desk
 
 
@@ -31,27 +28,3 @@ def test_a_run_and_a_checkpoint(trained_desk: Desk):
     shapes = {row["tensor"].rpartition("embedding_bags.")[2]: row["shape"] for row in checkpoint["tensors"]}
     assert (checkpoint["kind"], checkpoint["step"], checkpoint["checksums"]) == ("checkpoint", 2, "right")
     assert shapes["user_emb.weight"] == [100, 4]
-
-
-def test_a_batch_file(desk: Desk):
-    arrays = {
-        "strategic_features": np.array([[0, 0.5], [2, -1]], np.float32),
-        "labels_move": np.array([3, 1]),
-    }
-    save_batch(desk.folder / "batch_0000.batch", arrays)
-
-    done = desk.penstock("inspect", "batch_0000.batch")
-
-    assert done.stdout.splitlines() == [
-        "batch file (native)",
-        "  samples: 2",
-        "  bytes on disk: 512B",
-        "  compression: none",
-        "  bytes in memory: 32B",
-        "  heads: move",
-        "  heads with masks: none",
-        "",
-        "  array               shape  dtype    bytes  min  max",
-        "  strategic_features  2 x 2  float32  16B    -1   2",
-        "  labels_move         2      int64    16B    1    3",
-    ]

@@ -15,20 +15,11 @@ from penstock.config.registry import (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("parket", "unknown reader 'parket'; did you mean 'parquet'?"),
-        ("collections:Nothing", "reader 'collections:Nothing': 'collections' has no 'Nothing'"),
-    ],
-)
-def test_a_name_that_is_not_known(name: str, message: str):
+def test_a_name_that_is_not_known():
     parts: Registry[object] = Registry("reader", {"parquet": "a:b", "csv": "a:c"})
 
-    with pytest.raises(ConfigError) as error:
-        parts.get(name)
-
-    assert str(error.value) == message
+    with pytest.raises(ConfigError, match=r"^unknown reader 'parket'; did you mean 'parquet'\?$"):
+        parts.get("parket")
 
 
 def test_an_installed_package_gives_names(tmp_path, monkeypatch):

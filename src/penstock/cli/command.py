@@ -108,21 +108,17 @@ def one_line_errors(run_file: Path | None = None) -> Iterator[None]:
         # The reader of our output went away (for example `| head`): not an error of ours.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         raise typer.Exit(0) from None
-    except PenstockError as error:
-        if Debug.shown:
-            raise
-        problems = error.problems if isinstance(error, ConfigError) and not error.source else []
-        if run_file is not None and problems and all(problem.path for problem in problems):
-            error = ConfigError(problems, str(run_file))
-        fail(str(error), EXIT_WRONG)
-    except OSError as error:
-        if Debug.shown:
-            raise
-        where = f"{error.filename}: " if error.filename else ""
-        fail(f"{where}{error.strerror or error}", EXIT_WRONG)
     except Exception as error:
         if Debug.shown:
             raise
+        if isinstance(error, PenstockError):
+            problems = error.problems if isinstance(error, ConfigError) and not error.source else []
+            if run_file is not None and problems and all(problem.path for problem in problems):
+                error = ConfigError(problems, str(run_file))
+            fail(str(error), EXIT_WRONG)
+        if isinstance(error, OSError):
+            where = f"{error.filename}: " if error.filename else ""
+            fail(f"{where}{error.strerror or error}", EXIT_WRONG)
         kind = type(error).__name__
         fail(f"unexpected {kind}: {error} (this is a defect of penstock; run again with --debug)", EXIT_CRASH)
 

@@ -109,7 +109,7 @@ def train(
             from penstock.config.write import dump_text
             from penstock.training.model_dir import ModelDir
 
-            folder = ModelDir.of(run.model_dir)
+            folder = ModelDir(Path(run.model_dir))
             folder.write_text(folder.path / "run.config", dump_text(run))
         print(training_summary(result))
         if result.exit_code:

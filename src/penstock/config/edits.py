@@ -17,8 +17,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.config.errors import KeyPath, Problem, format_path
-from penstock.config.nearest import hint, nearest_name
+from penstock.config.errors import KeyPath, Problem, format_path, hint, nearest_name
 from penstock.config.section import Section
 from penstock.config.shape import (
     AnyShape,

@@ -1,4 +1,4 @@
-"""Everything penstock raises on purpose, and how a problem of a run file is shown.
+"""Everything penstock raises on purpose, how a problem of a run file is shown, and guesses at what was meant.
 
 PenstockError
   ConfigError      the run file is wrong; nothing was started
@@ -8,8 +8,9 @@ PenstockError
   WorkerError      a worker process was killed, crashed or hangs (runtime.worker_process)
 """
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -19,6 +20,8 @@ KeyPath = tuple[str | int, ...]
 Position = tuple[int, int]
 """Line and column, both counted from 1."""
 
+_SHOWN = 12
+"""So many known names are listed."""
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
 
 
@@ -35,6 +38,25 @@ def format_path(path: KeyPath | str) -> str:
         else:
             text += f"[{part!r}]"
     return text
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like this one, if any comes close."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    near = difflib.get_close_matches(name.casefold(), by_folded, n=1)
+    return by_folded[near[0]] if near else None
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """A question with the nearest name, or else the list of what is known."""
+    names = sorted(known)
+    near = nearest_name(name, names)
+    if near is not None:
+        return f"did you mean '{near}'?"
+    if not names:
+        return "nothing can be set here"
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"known: {', '.join(names[:_SHOWN])}{more}"
 
 
 class PenstockError(Exception):

@@ -18,8 +18,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from penstock.config.edits import Edits, edit_data
-from penstock.config.errors import ConfigError, KeyPath, Problem, format_path
-from penstock.config.nearest import hint, nearest_name
+from penstock.config.errors import ConfigError, KeyPath, Problem, format_path, hint, nearest_name
 from penstock.config.section import Ignored, Later, Legacy, Refused, Section, group_problems
 from penstock.config.shape import (
     AnyShape,
@@ -30,6 +29,7 @@ from penstock.config.shape import (
     SectionShape,
     Shape,
     UnionShape,
+    child_shape,
     fields_of,
 )
 from penstock.config.syntax import SYNTAX_OF_SUFFIX, Parsed, read
@@ -240,21 +240,15 @@ def _path_and_shape(location: Iterable[str | int], root: type[Section]) -> tuple
     path: list[str | int] = []
     shape: Shape = SectionShape(root)
     for part in location:
+        key = part
         if isinstance(shape, SectionShape):
-            by_name = {field.name: field for field in fields_of(shape.section).values()}
-            field = by_name.get(str(part)) or fields_of(shape.section).get(str(part))
-            if field is None:
-                break
-            path.append(field.key)
-            shape = field.shape
-        elif isinstance(shape, ListShape) and isinstance(part, int):
-            path.append(part)
-            shape = shape.item
-        elif isinstance(shape, MapShape):
-            path.append(part)
-            shape = shape.value
-        else:
+            keys = {field.name: field.key for field in fields_of(shape.section).values()}
+            key = keys.get(str(part), part)
+        inner = child_shape(shape, key)
+        if inner is None or (isinstance(shape, ListShape) and isinstance(part, str)):
             break
+        path.append(key)
+        shape = inner
     return tuple(path), shape
 
 

@@ -16,8 +16,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import Field
 
-from penstock.config.errors import ConfigError
-from penstock.config.nearest import hint, nearest_name
+from penstock.config.errors import ConfigError, hint, nearest_name
 from penstock.config.section import Section
 
 GROUPS = {

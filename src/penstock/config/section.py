@@ -25,8 +25,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
-from penstock.config.errors import Problem
-from penstock.config.nearest import hint
+from penstock.config.errors import Problem, hint
 
 _STRICT_SCALARS = frozenset({"int", "float", "bool", "str"})
 

@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.config.errors import KeyPath, Position
-from penstock.config.nearest import hint
+from penstock.config.errors import KeyPath, Position, hint
 from penstock.config.section import Section
 from penstock.config.shape import (
     EnumShape,
@@ -58,7 +57,7 @@ def read_text(text: str, root: type[Section]) -> Parsed:
     parsed = Parsed()
     try:
         fields = _Grammar(text).fields(closing=None)
-        parsed.data = _Walk(parsed).section(fields, root, ())
+        parsed.data = _TextWalk(parsed).section(fields, root, ())
     except _TextError as error:
         parsed.give_up(f"is not valid text format: {error}", error.position)
     return parsed
@@ -179,18 +178,18 @@ def _tokens_of(text: str) -> Iterator[_Token]:
             return
 
 
-class _Walk:
+@dataclass(frozen=True, slots=True)
+class _TextWalk:
     """One walk over the tree along the shape of a section; problems and positions go to `parsed`."""
 
-    def __init__(self, parsed: Parsed) -> None:
-        self._parsed = parsed
+    parsed: Parsed
 
     def section(self, fields: list[_Field], section: type[Section], path: KeyPath) -> dict[str, Any]:
         data: dict[str, Any] = {}
         known = fields_of(section)
         for field in fields:
             field_path = (*path, field.name)
-            self._parsed.positions.setdefault(field_path, field.position)
+            self.parsed.positions.setdefault(field_path, field.position)
             shape = known[field.name].shape if field.name in known else None
             nodes = [field.value] if field.value.items is None else field.value.items
             if isinstance(shape, ListShape):
@@ -198,32 +197,26 @@ class _Walk:
                 for node in nodes:
                     item_path = (*field_path, len(items))
                     position = field.position if node is field.value else node.position
-                    self._parsed.positions.setdefault(item_path, position)
+                    self.parsed.positions.setdefault(item_path, position)
                     items.append(self._value(node, shape.item, item_path))
             elif isinstance(shape, MapShape) and (not nodes or not is_free_element(shape.value)):
                 entries = data.setdefault(field.name, {})
                 for node in nodes:
-                    self._add_entry(entries, node, shape.value, field_path, field.position)
+                    try:
+                        key, value = _entry(node)
+                    except _TextError as error:
+                        self._refuse(field_path, error)
+                        continue
+                    if key in entries:
+                        self.parsed.add((*field_path, key), "is written twice", field.position)
+                    else:
+                        self.parsed.positions.setdefault((*field_path, key), field.position)
+                        entries[key] = self._value(value, shape.value, (*field_path, key))
             elif field.name in data:
-                self._parsed.add(field_path, "is written twice", field.position)
+                self.parsed.add(field_path, "is written twice", field.position)
             else:
                 data[field.name] = self._value(field.value, shape, field_path)
         return data
-
-    def _add_entry(
-        self, entries: dict[str, Any], node: _Node, shape: Shape, path: KeyPath, position: Position
-    ) -> None:
-        try:
-            key, value = _entry(node)
-        except _TextError as error:
-            self._refuse(path, error)
-            return
-        entry_path = (*path, key)
-        if key in entries:
-            self._parsed.add(entry_path, "is written twice", position)
-        else:
-            self._parsed.positions.setdefault(entry_path, position)
-            entries[key] = self._value(value, shape, entry_path)
 
     def _value(self, node: _Node, shape: Shape | None, path: KeyPath) -> Any:
         """The value of a node as the shape wants it, or as what it looks like where it does not fit."""
@@ -250,8 +243,8 @@ class _Walk:
             return None
 
     def _refuse(self, path: KeyPath, error: _TextError) -> None:
-        self._parsed.add(path, str(error), error.position)
-        self._parsed.broken.add(path)
+        self.parsed.add(path, str(error), error.position)
+        self.parsed.broken.add(path)
 
 
 def _natural(node: _Node) -> Any:

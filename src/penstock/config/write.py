@@ -53,9 +53,8 @@ def _plain_value(value: Any, shape: Shape, full: bool) -> Any:
         return section_data(value, full=full)
     if isinstance(value, Enum):
         return value.value
-    if isinstance(shape, SizeShape):
-        return exact_size(value)
-    if isinstance(shape, UnionShape) and SizeShape() in shape.members and not isinstance(value, float | str):
+    members = shape.members if isinstance(shape, UnionShape) else (shape,)
+    if SizeShape() in members and isinstance(value, int):
         return exact_size(value)
     if isinstance(value, Mapping):
         item = shape.value if isinstance(shape, MapShape) else shape

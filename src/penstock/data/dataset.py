@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.config.errors import ConfigError
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, hint
 from penstock.data.arguments import (
     flag_argument,
     function_argument,

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from penstock.config.errors import DataError
-from penstock.config.nearest import hint
+from penstock.config.errors import DataError, hint
 from penstock.readers.columns import ArrowArray, is_list
 from penstock.readers.order import Int64Array
 from penstock.readers.stream import ROW_COLUMN

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from penstock.config.errors import ConfigError, DataError
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, DataError, hint
 from penstock.data.arguments import kind_of, mapping_argument, own_words
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.numpy_files import MEMORY, FilePart, ScannedArrays, scan_arrays

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.config.errors import ConfigError, DataError
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, DataError, hint
 from penstock.features.sections import FgMode, ParsingSection
 from penstock.features.sections.types import IdFeature, RawFeature, table_rows
 

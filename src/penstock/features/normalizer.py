@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.config.nearest import hint
+from penstock.config.errors import hint
 from penstock.features.feature import Float64Array
 
 _OPTIONS: dict[str, dict[str, float | None]] = {

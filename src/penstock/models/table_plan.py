@@ -17,8 +17,7 @@ from functools import partial
 
 import torch
 
-from penstock.config.errors import ConfigError
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, hint
 from penstock.features.feature import Feature
 from penstock.models.sections.groups import FeatureGroupConfig
 

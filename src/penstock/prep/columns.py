@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from penstock.config.errors import DataError
-from penstock.config.nearest import hint
+from penstock.config.errors import DataError, hint
 from penstock.prep.inputs import natural_key
 from penstock.prep.sections import SampleSchema
 from penstock.readers.columns import is_list

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.config.errors import ConfigError, DataError
-from penstock.config.nearest import nearest_name
+from penstock.config.errors import ConfigError, DataError, nearest_name
 from penstock.config.registry import Registry
 from penstock.config.sizes import MIB
 from penstock.prep.columns import (

@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.config.errors import BudgetExceeded, ConfigError, DataError
-from penstock.config.nearest import hint
+from penstock.config.errors import BudgetExceeded, ConfigError, DataError, hint
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.prep.external_shuffle import KEY_BYTES, TEMPORARY_OPTIONS, ExternalShuffle, Keys, ShuffleSizes
 from penstock.prep.hashes import row_hashes

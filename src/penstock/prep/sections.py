@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
-from penstock.config.nearest import hint
+from penstock.config.errors import hint
 from penstock.config.section import Paths, Probability, Section
 
 

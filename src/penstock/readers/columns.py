@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from penstock.config.errors import DataError
-from penstock.config.nearest import hint
+from penstock.config.errors import DataError, hint
 from penstock.readers.stream import ROW_COLUMN
 
 ArrowArray = Any

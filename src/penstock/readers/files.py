@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qsl, unquote
 
-from penstock.config.errors import DataError
-from penstock.config.nearest import hint, nearest_name
+from penstock.config.errors import DataError, hint, nearest_name
 from penstock.config.registry import Registry
 from penstock.readers import FORMATS, TABLE_SCHEME
 

@@ -19,8 +19,7 @@ from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
-from penstock.config.errors import BudgetExceeded, ConfigError, DataError
-from penstock.config.nearest import nearest_name
+from penstock.config.errors import BudgetExceeded, ConfigError, DataError, nearest_name
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import as_type, join_schemas, project
 from penstock.readers.files import DataFile, Uri, describe_content

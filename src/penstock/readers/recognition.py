@@ -5,8 +5,7 @@ import zlib
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from penstock.config.errors import ConfigError, DataError
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, DataError, hint
 from penstock.config.sizes import KIB, MIB, parse_size
 from penstock.readers import FORMATS
 from penstock.readers.files import DataFile, data_suffix, list_files

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, PositiveInt, model_validator
 
-from penstock.config.nearest import hint
+from penstock.config.errors import hint
 from penstock.config.section import Ignored, Section
 from penstock.readers import FORMATS
 

@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 
-from penstock.config.errors import DataError
-from penstock.config.nearest import hint, nearest_name
+from penstock.config.errors import DataError, hint, nearest_name
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import (
     DataFile,

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.config.errors import DataError
-from penstock.config.nearest import hint
+from penstock.config.errors import DataError, hint
 from penstock.readers import tfrecord_kernels as kernels
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.config.errors import ConfigError, Problem
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, Problem, hint
 from penstock.readers import tfrecord_kernels as kernels
 from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, INT64_KIND
 

@@ -7,8 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from penstock.config.errors import ConfigError, DataError
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, DataError, hint
 from penstock.config.sizes import format_size
 from penstock.data.chain import ByCost, ByRows, open_rows
 from penstock.data.cut import CostRules

@@ -3,9 +3,8 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 
-from penstock.config.errors import ConfigError, Problem
+from penstock.config.errors import ConfigError, Problem, hint
 from penstock.config.load import notices
-from penstock.config.nearest import hint
 from penstock.metrics.sections import Best, CustomMetric, best_value
 from penstock.models.sections import ModelConfig
 from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR
@@ -34,8 +33,9 @@ def require_for_training(run: RunConfig) -> None:
             of_training = list(train.problems(compute_device(World.from_environment()).type))
         problems += of_training
         for path, options in train.optimizers():
-            if options.reduce_on_plateau_learning_rate is not None:
-                problems += _of_plateau(run, train, path, options.reduce_on_plateau_learning_rate)
+            plateau = options.reduce_on_plateau_learning_rate
+            if plateau is not None:
+                problems += _of_learning(run, train, f"{path}.reduce_on_plateau_learning_rate", plateau)
     if run.eval_config.use_dense_ema and (train is None or train.dense_optimizer.ema is None):
         message = "is true, but no means are kept; add train_config.dense_optimizer.ema"
         problems.append(Problem("eval_config.use_dense_ema", message))
@@ -45,7 +45,7 @@ def require_for_training(run: RunConfig) -> None:
     if run.model is not None and run.export_config.model_fields_set:
         problems += _of_best_metric(run, run.model)
     if train is not None and train.early_stopping is not None:
-        problems += _of_early_stopping(run, train, train.early_stopping)
+        problems += _of_learning(run, train, "train_config.early_stopping", train.early_stopping)
     require_available(run, problems)
     model, metric = model_section(run), run.export_config.best_exporter_metric
     if run.eval_input_path and model.task_towers and not run.export_config.asks_for_best:
@@ -122,28 +122,21 @@ def _of_model(run: RunConfig, with_labels: bool = True) -> Iterator[Problem]:
         yield Problem("model_config.losses", "is empty; binary_cross_entropy fits a label of 0 or 1")
 
 
-def _of_plateau(
-    run: RunConfig, train: TrainConfig, path: str, section: ReduceOnPlateauLR
+def _of_learning(
+    run: RunConfig, train: TrainConfig, path: str, section: ReduceOnPlateauLR | EarlyStopping
 ) -> Iterator[Problem]:
-    key = f"{path}.reduce_on_plateau_learning_rate"
-    cure = f"; write mode: {'min' if section.mode is MetricMode.max else 'max'}"
-    yield from _of_watched(run, section.metric, f"{key}.metric", section.mode, f"{key}.mode", cure)
-    yield from _of_evaluations(run, train, key)
-
-
-def _of_early_stopping(run: RunConfig, train: TrainConfig, section: EarlyStopping) -> Iterator[Problem]:
-    path, metric = "train_config.early_stopping", section.metric
-    mode = section.mode if "mode" in section.model_fields_set else None
-    yield from _of_watched(run, metric, f"{path}.metric", mode, f"{path}.mode")
-    is_custom = run.model is not None and isinstance(run.model.results().get(metric), CustomMetric)
-    if section.min_delta >= 1 and not is_custom and best_value(metric) is Best.max:
-        message = f"is {section.min_delta}, but {metric} is between 0 and 1 and never gets so much better"
-        yield Problem(f"{path}.min_delta", message)
-    yield from _of_evaluations(run, train, path)
-
-
-def _of_evaluations(run: RunConfig, train: TrainConfig, path: str) -> Iterator[Problem]:
-    """What learns from evaluations at `path` needs some before the end."""
+    """What learns from evaluations watches a metric that they give, and needs some before the end."""
+    metric, mode = section.metric, section.mode
+    if isinstance(section, ReduceOnPlateauLR):
+        cure = f"; write mode: {'min' if mode is MetricMode.max else 'max'}"
+        yield from _of_watched(run, metric, f"{path}.metric", mode, f"{path}.mode", cure)
+    else:
+        written = mode if "mode" in section.model_fields_set else None
+        yield from _of_watched(run, metric, f"{path}.metric", written, f"{path}.mode")
+        is_custom = run.model is not None and isinstance(run.model.results().get(metric), CustomMetric)
+        if section.min_delta >= 1 and not is_custom and best_value(metric) is Best.max:
+            message = f"is {section.min_delta}, but {metric} is between 0 and 1 and never gets so much better"
+            yield Problem(f"{path}.min_delta", message)
     if not run.eval_input_path:
         yield Problem(path, "needs eval_input_path: without it nothing is evaluated")
     elif not train.evaluates_on_the_way():

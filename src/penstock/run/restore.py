@@ -9,8 +9,7 @@ import yaml
 from penstock.checkpoint import Checkpoint, CheckpointStore, Difference
 from penstock.checkpoint.manifest import MANIFEST_NAME
 from penstock.checkpoint.storage import describe
-from penstock.config.errors import CheckpointError, ConfigError
-from penstock.config.nearest import hint
+from penstock.config.errors import CheckpointError, ConfigError, hint
 from penstock.config.write import changed_settings, dump_yaml, flattened
 from penstock.data.memory_plan import StageShares
 from penstock.distributed.state import load_averages, load_model_state, model_state

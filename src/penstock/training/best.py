@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.config.errors import CheckpointError
-from penstock.config.nearest import hint
+from penstock.config.errors import CheckpointError, hint
 from penstock.metrics.sections import Best, best_value
 from penstock.optim.sections.schedules import MetricMode
 from penstock.runtime.world import State

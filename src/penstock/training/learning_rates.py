@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 import torch
 
-from penstock.config.errors import ConfigError
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, hint
 from penstock.optim.dense import set_learning_rate
 from penstock.optim.schedules import PlateauSchedule, Schedule
 from penstock.runtime.world import State

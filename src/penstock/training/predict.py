@@ -7,8 +7,7 @@ import pyarrow as pa
 import torch
 from torch import nn
 
-from penstock.config.errors import ConfigError
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, hint
 from penstock.models.model import Model
 from penstock.tensors.batch import Batch
 from penstock.training.evaluate import evaluation_mode

@@ -13,8 +13,7 @@ from pydantic import (
     PositiveInt,
 )
 
-from penstock.config.errors import Problem
-from penstock.config.nearest import hint
+from penstock.config.errors import Problem, hint
 from penstock.config.section import Ignored, Later, Probability, Refused, Section, words
 from penstock.features.sections.tables import ParameterConstraints
 from penstock.optim.sections import DenseOptimizer, DenseOptimizerOptions, SparseOptimizer

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from penstock.config.errors import ConfigError
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, hint
 from penstock.models.sections.layers import MLP as MlpSection
 
 ACTIVATIONS = (

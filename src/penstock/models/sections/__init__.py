@@ -6,8 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import PositiveInt
 
-from penstock.config.errors import KeyPath, Problem
-from penstock.config.nearest import hint
+from penstock.config.errors import KeyPath, Problem, hint
 from penstock.config.registry import result_name
 from penstock.config.section import Later, Marker, Refused, Section
 from penstock.features.sections import NamedFeature

@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from penstock.config.errors import Problem
-from penstock.config.nearest import hint
+from penstock.config.errors import Problem, hint
 from penstock.config.section import DropoutRatio, Later, Section
 from penstock.features.sections import NamedFeature
 from penstock.features.sections.types import WIDTH_STEP

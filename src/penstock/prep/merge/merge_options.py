@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.config.errors import ConfigError
-from penstock.config.nearest import hint
+from penstock.config.errors import ConfigError, hint
 from penstock.config.sizes import MIB, format_size
 from penstock.readers.batch_files import check_compression
 from penstock.readers.store_schema import FEATURES, LABELS, ArrayNames, StoreSchema
