@@ -40,15 +40,6 @@ def write(
 # Formats
 
 
-@each_format
-@each_compression
-def test_blocks_are_the_record_batches_of_the_file(tmp_path, form, compression):
-    write(tmp_path / "a.arrow", table_of(0, 10), form, compression, batch_rows=4)
-
-    assert scan_path(tmp_path).blocks.num_rows.tolist() == [4, 4, 2]
-    assert table_from(open_path(tmp_path)) == table_of(0, 10)
-
-
 def test_feather_files_and_a_stream_without_a_mark_at_its_end(tmp_path: Path) -> None:
     pyarrow.feather.write_feather(table_of(0, 9), tmp_path / "a.feather", "lz4", chunksize=5)
     write(tmp_path / "b.ipc", table_of(9, 14), "stream")

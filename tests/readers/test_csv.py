@@ -95,19 +95,6 @@ def test_what_cannot_be_read(tmp_path, content, reading, problem):
     assert str(caught.value).removeprefix(str(path)).startswith(problem)
 
 
-@pytest.mark.parametrize("delimiter", [",", "\t"])
-def test_a_quote_inside_an_unquoted_cell_is_a_character(tmp_path: Path, delimiter: str) -> None:
-    names = [f'{number}" disk' if number % 3 == 0 else "plain" for number in range(3000)]
-    rows = [f'{number}{delimiter}{name}{delimiter}"a\n""b"' for number, name in enumerate(names)]
-    text = delimiter.join(["id", "name", "text"]) + "\n" + "\n".join(rows)
-    reading = ReadingSection(with_header=True, delimiter=delimiter)
-    batches = list(open_path(_write(tmp_path, text), reading, share_bytes=128 * KIB))
-
-    assert len(batches) > 5
-    assert flat(batches, "name") == names
-    assert set(flat(batches, "text")) == {'a\n"b'}
-
-
 def _rows_with_quarantine(path: Path, quarantine: Quarantine, share_bytes: int = MIB) -> list[pa.RecordBatch]:
     wanted = ReadRequest(["id", "price", "tags"], quarantine=quarantine)
     found = scan_files(WITHOUT_HEADER, list_files(str(path)), wanted)

@@ -31,17 +31,6 @@ def _types(path: Path, **options: Any) -> dict[str, str]:
     return {field.name: str(field.type) for field in list(schema)[:-1]}
 
 
-def test_keys_become_columns_and_missing_ones_are_null(tmp_path: Path) -> None:
-    (batch,) = open_path(_write(tmp_path, {"id": 1, "name": "a"}, {"name": "größe", "tags": ["x"]}, {}))
-
-    assert batch.to_pydict() == {
-        "id": [1, None, None],
-        "name": ["a", "größe", None],
-        "tags": [None, ["x"], None],
-        "__row__": [0, 1, 2],
-    }
-
-
 def test_each_kind_of_value_has_its_type(tmp_path: Path) -> None:
     row = {"i": 1, "f": 0.5, "b": True, "s": "2020-01-01", "l": [1, 2.5], "ll": [[1]], "e": [], "big": 2**63}
 

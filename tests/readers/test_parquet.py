@@ -81,14 +81,14 @@ def test_string_and_large_string_are_read_as_one_type(tmp_path: Path) -> None:
 LONG = "a long text " * 1700
 
 
-def _largest_batch_bytes(reader: BlockStream, share: Share) -> int:
-    """The largest batch, having checked that each one and all that Arrow has allocated fit the share."""
-    before_bytes, largest_bytes = pa.total_allocated_bytes(), 0
+def _checked(reader: BlockStream, share: Share) -> list[int]:
+    """The bytes of each batch, having checked that it and all that Arrow has allocated fit the share."""
+    before_bytes, sizes = pa.total_allocated_bytes(), []
     for batch in reader:
         assert batch.nbytes <= share.held_bytes <= share.limit_bytes
         assert pa.total_allocated_bytes() - before_bytes <= share.held_bytes
-        largest_bytes = max(largest_bytes, batch.nbytes)
-    return largest_bytes
+        sizes.append(batch.nbytes)
+    return sizes
 
 
 def _open(path: Path, share: Share) -> BlockStream:
@@ -117,7 +117,7 @@ def test_texts_that_grow_behind_the_first_rows_stay_inside_the_share(tmp_path: P
 
     assert (tmp_path / "a.parquet").stat().st_size < MIB
     assert values.nbytes > 4 * share.limit_bytes
-    assert _largest_batch_bytes(_open(tmp_path, share), share) <= share.limit_bytes // 4
+    assert max(_checked(_open(tmp_path, share), share)) <= share.limit_bytes // 4
     given = pa.Table.from_batches(_open(tmp_path, share)).column("values")
     assert given.to_pylist() == values.to_pylist()
 
@@ -154,7 +154,7 @@ def test_lists_that_grow_behind_the_first_rows_are_decoded_in_smaller_batches(tm
     reader = _open(tmp_path, share)
 
     assert lists.nbytes > share.limit_bytes
-    assert _largest_batch_bytes(reader, share) <= share.limit_bytes // 2
+    assert max(_checked(reader, share)) <= share.limit_bytes // 2
     reader.set_epoch(0)
     batches = list(reader)
     assert pa.Table.from_batches(batches).column("list").combine_chunks().equals(lists)
@@ -165,18 +165,6 @@ def test_lists_that_grow_behind_the_first_rows_are_decoded_in_smaller_batches(tm
     again.load_state_dict(reader.state_dict())
     assert len({batch.num_rows for batch in batches}) > 2
     assert list(again) == batches[len(batches) // 2 :]
-
-
-def _num_batches(path: Path, share_bytes: int, column: str, expected: pa.Array) -> int:
-    """How many batches there are, having checked that rows and memory are as they should be."""
-    share = Share("reader", share_bytes)
-    before_bytes, num_rows, num_batches = pa.total_allocated_bytes(), 0, 0
-    for batch in _open(path, share):
-        assert pa.total_allocated_bytes() - before_bytes <= share.held_bytes <= share.limit_bytes
-        assert batch.column(column).equals(expected.slice(num_rows, batch.num_rows))
-        num_rows, num_batches = num_rows + batch.num_rows, num_batches + 1
-    assert num_rows == len(expected)
-    return num_batches
 
 
 def test_long_texts_behind_a_full_dictionary_are_read_with_any_share_that_a_scan_asks_for(tmp_path):
@@ -190,7 +178,9 @@ def test_long_texts_behind_a_full_dictionary_are_read_with_any_share_that_a_scan
     scanned = scan_path(tmp_path)
 
     for share_bytes in (scanned.min_bytes, 24 * MIB, scanned.ample_bytes - MIB, scanned.ample_bytes):
-        assert _num_batches(tmp_path, share_bytes, "vector", texts) <= 4 * 16 * texts.nbytes / share_bytes
+        share = Share("reader", share_bytes)
+        assert len(_checked(_open(tmp_path, share), share)) <= 4 * 16 * texts.nbytes / share_bytes
+        assert pa.Table.from_batches(_open(tmp_path, share)).column("vector").combine_chunks().equals(texts)
 
 
 def test_where_batches_end_does_not_depend_on_the_row_group_before(tmp_path: Path) -> None:

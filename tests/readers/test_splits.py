@@ -79,7 +79,7 @@ def test_the_names_of_the_schema_are_those_of_the_columns(tmp_path: Path) -> Non
     assert table_of(write_store(tmp_path / "store", names=names)).column_names == columns
 
 
-@pytest.mark.parametrize("manifest", [None, "[1]", "no json", '{"arrays": [3]}'])
+@pytest.mark.parametrize("manifest", [None, "no json", '{"arrays": [3]}'])
 def test_without_the_manifest_of_a_store_columns_bear_the_names_of_files_and_members(tmp_path, manifest):
     store = write_store(tmp_path / "store")
     (store / "masks_train.npz").unlink()

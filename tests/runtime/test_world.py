@@ -1,9 +1,15 @@
-"""What this process is: rank, cores, packages."""
+"""What this process is: rank, cores, packages; and that the first signal is a request, the second stops at once."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
 
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.runtime.world import World, compute_threads, tile_from_environment
+from penstock.runtime.world import World, compute_threads, stop_on_signal, tile_from_environment
 
 
 def test_from_torchrun():
@@ -45,3 +51,51 @@ def test_input_tile_of_older_scripts(text, tile):
 def test_another_input_tile_is_refused():
     with pytest.raises(ConfigError, match=r"INPUT_TILE is 'two'; expected 2 \(inputs\) or 3 \(embeddings\)"):
         tile_from_environment({"INPUT_TILE": "two"})
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_first_signal_asks_to_stop_and_names_the_exit_code(number, exit_code):
+    with stop_on_signal() as request:
+        os.kill(os.getpid(), number)
+
+        assert request
+        assert request.signal_number == number
+        assert request.exit_code == exit_code
+
+
+def test_in_another_thread_no_request_ever_comes():
+    seen = []
+
+    def work():
+        with stop_on_signal() as request:
+            seen.append((bool(request), signal.getsignal(signal.SIGTERM)))
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert seen == [(False, before)]
+
+
+TWO_SIGNALS = """
+import os, signal
+from penstock.runtime.world import stop_on_signal
+
+try:
+    with stop_on_signal():
+        os.kill(os.getpid(), signal.SIGINT)
+        print("goes on", flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+        print("not reached", flush=True)
+finally:
+    print("nor is this", flush=True)
+"""
+
+
+def test_the_second_signal_ends_the_process_at_once():
+    ended = subprocess.run(
+        [sys.executable, "-c", TWO_SIGNALS], capture_output=True, text=True, check=False, timeout=300
+    )
+
+    assert (ended.returncode, ended.stdout) == (143, "goes on\n")

@@ -9,13 +9,11 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from contextvars import Context, copy_context
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -29,8 +27,6 @@ from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_ID_BYTES
 from penstock.runtime.budget import Share
-
-T = TypeVar("T")
 
 BLOCK_ROWS = 65_536
 MAX_FAILURES = 5  # in a row, without a single batch between them
@@ -46,7 +42,7 @@ _SLACK = 2
 _TIMEOUT_SECONDS = 60
 _SETTINGS = {"connect_timeout": 10, "read_timeout": _TIMEOUT_SECONDS, "retry_times": 2}
 _SETTINGS |= {"local_timezone": False, "verbose": False}
-"""Of the client. Times are given out in UTC, wherever a machine stands."""
+"""Of the client, for all of this process. Times are given out in UTC, wherever a machine stands."""
 
 _UNREACHABLE = "the service cannot be reached; check end_point (ODPS_ENDPOINT) and the network"
 _REASONS = {
@@ -128,25 +124,13 @@ def access_from_environment(environment: Mapping[str, str] = os.environ) -> tupl
 
 def _client() -> Any:
     try:
-        from odps import ODPS
+        from odps import ODPS, options
     except ImportError as error:
         raise DataError("odps:// paths need pyodps; install penstock[odps]") from error
+    for name, value in _SETTINGS.items():
+        setattr(options, name, value)
     access_id, access_key, endpoint = access_from_environment()
     return ODPS(access_id, access_key, endpoint=endpoint)
-
-
-@lru_cache(maxsize=1)
-def _settings() -> tuple[Context, Any]:
-    from odps.config import option_context
-
-    context, settings = copy_context(), option_context(_SETTINGS)
-    context.run(settings.__enter__)
-    return context, settings
-
-
-def _call(function: Callable[..., T], *arguments: Any) -> T:
-    """Call something of the client with our settings, which nobody else who uses it in this process notices."""
-    return _settings()[0].copy().run(function, *arguments)
 
 
 def _client_errors() -> tuple[type[Exception], ...]:
@@ -184,8 +168,8 @@ def _describe(path: TablePath) -> tuple[int, int, pa.Schema]:
         from odps.errors import NoSuchObject
         from odps.tunnel.io.types import odps_type_to_arrow_type
 
-        described = table = _call(client.get_table, path.table, path.project)
-        _call(table.reload)
+        described = table = client.get_table(path.table, path.project)
+        table.reload()
         columns = [*table.table_schema.simple_columns, *table.table_schema.partitions]
         keys = [key.name for key in table.table_schema.partitions]
         if list(path.keys) != keys and not keys:
@@ -196,9 +180,9 @@ def _describe(path: TablePath) -> tuple[int, int, pa.Schema]:
             problem = f"the table has partitions, so that the path ends with {ending}"
             raise DataError(f"{path}: {problem}; {_known_partitions(table, path)}")
         if keys:
-            described = _call(table.get_partition, path.spec)
+            described = table.get_partition(path.spec)
             try:
-                _call(described.reload)
+                described.reload()
             except NoSuchObject as error:
                 raise DataError(
                     f"{path}: there is no such partition; {_known_partitions(table, path)}"
@@ -210,7 +194,7 @@ def _describe(path: TablePath) -> tuple[int, int, pa.Schema]:
 
 def _known_partitions(table: Any, path: TablePath) -> str:
     """The partitions of a table, as a part of a message; the last ones are the newest."""
-    specs = _call(lambda: [partition.partition_spec for partition in table.partitions])
+    specs = [partition.partition_spec for partition in table.partitions]
     names = ["/".join(f"{key}={value}" for key, value in spec.items()) for spec in specs]
     near = nearest_name(path.partition, names)
     if near is not None:
@@ -248,8 +232,8 @@ class TableRows:
         while done < num_rows:
             try:
                 request = (first_row + done, num_rows - done, False, columns or None)
-                with closing(_call(self._opened(self.num_rows).open_arrow_reader, *request)) as reader:
-                    while (batch := _call(reader.read_next_batch)) is not None:
+                with closing(self._opened(self.num_rows).open_arrow_reader(*request)) as reader:
+                    while (batch := reader.read_next_batch()) is not None:
                         if batch.num_rows:
                             failures = 0
                             done += batch.num_rows
@@ -272,11 +256,9 @@ class TableRows:
             from odps.tunnel import TableTunnel
 
             client, path = _client(), self._path
-            tunnel = _call(partial(TableTunnel, client, project=path.project))
-            create = partial(
-                tunnel.create_download_session, partition_spec=path.spec, timeout=_TIMEOUT_SECONDS
+            self._session = TableTunnel(client, project=path.project).create_download_session(
+                path.table, partition_spec=path.spec, timeout=_TIMEOUT_SECONDS
             )
-            self._session = _call(create, path.table)
             if num_rows is not None and self._session.count != num_rows:
                 raise DataError(
                     f"{path}: has changed while it was being read: it had {num_rows} rows and has "
@@ -302,8 +284,7 @@ def scan_odps(_: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest)
             schema = join_schemas(schema, files[0].path, columns, file.path)
         tables.append((path, TableRows(path).num_rows))
         fingerprints.append((file.name, file.size_bytes, tables[-1][1], checksum))
-    if schema is None:
-        raise DataError("no tables are given")
+    assert schema is not None  # that of the last file counts even without rows
     found_rows = found_bytes = 0
     for path, num_rows in [table for table in tables if table[1]][:_SAMPLED_TABLES]:
         for batch in TableRows(path, num_rows).batches(0, min(_SAMPLED_ROWS, num_rows), schema):

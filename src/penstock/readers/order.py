@@ -23,13 +23,15 @@ BoolArray = NDArray[np.bool_]
 Int64Array = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Blocks:
     """All blocks of a data set in the order of the files, as columns; none is empty."""
 
     file_index: Int64Array
     first_row: Int64Array
     num_rows: Int64Array
+    total_rows: int = field(init=False)
+    checksum: int = field(init=False)
 
     @classmethod
     def of(cls, blocks: Iterable[tuple[int, int, int]]) -> Self:
@@ -37,16 +39,12 @@ class Blocks:
         table = np.array([block for block in blocks if block[2]], np.int64).reshape(-1, 3)
         return cls(table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
 
+    def __post_init__(self) -> None:
+        self.total_rows = int(self.num_rows.sum())
+        self.checksum = zlib.crc32(np.stack([self.file_index, self.first_row, self.num_rows]).tobytes())
+
     def __len__(self) -> int:
         return len(self.num_rows)
-
-    @property
-    def total_rows(self) -> int:
-        return int(self.num_rows.sum())
-
-    @cached_property
-    def checksum(self) -> int:
-        return zlib.crc32(np.stack([self.file_index, self.first_row, self.num_rows]).tobytes())
 
 
 @dataclass(frozen=True, slots=True)

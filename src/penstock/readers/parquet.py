@@ -10,7 +10,7 @@ Never through the dataset scanner, which reads ahead without a bound.
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -52,8 +52,9 @@ _SAMPLED_GROUPS, _SAMPLED_STORE_GROUPS = 8, 2
 """In a store each look is a request: fewer row groups, and those whole, as stored."""
 _SAMPLED_ROWS, _SAMPLED_BYTES = 1024, 8 * MIB
 """Of a row group with fewer bytes as stored all rows are sampled, of a larger one so many."""
-_SAMPLED_COLUMNS = 8
-"""Decoded together: the pages of all columns of a wide table would take more than the rows."""
+_SAMPLED_COLUMNS = (
+    8  # decoded together: the pages of all columns of a wide table would take more than the rows
+)
 
 
 class OpenParquet(pq.ParquetFile):
@@ -163,15 +164,77 @@ class Sample(NamedTuple):
 @dataclass(kw_only=True, eq=False)
 class ScannedParquet(ScannedFiles):
     groups: tuple[RowGroup, ...]
-    needs: tuple[Needs, ...]
-    sample: Sample | None  # None: there are no strings, and no row was looked at yet
+    needs: tuple[Needs, ...] = field(init=False)
+    min_bytes: int = field(init=False)
+    ample_bytes: int = field(init=False)
+    block_bytes: int = field(init=False)
 
     @cached_property
+    def sample(self) -> Sample:
+        """Decode a few row groups. Strings stay in dictionaries: they may be larger in memory than in the file."""
+        files, schema, groups = self.files, self.columns, self.groups
+        is_remote = any(group.stored_ranges for group in groups)
+        num_groups = min(len(groups), _SAMPLED_STORE_GROUPS if is_remote else _SAMPLED_GROUPS)
+        all_rows, all_bytes = 0, 0.0
+        strings: dict[str, tuple[float, float]] = {}
+        for group in (groups[index] for index in np.linspace(0, len(groups) - 1, num_groups, dtype=int)):
+            file = files[group.file_index]
+            string_bytes = sum(chunk.uncompressed_bytes for chunk in group.strings)
+            is_small = group.number_bytes + string_bytes <= _SAMPLED_BYTES
+            num_rows = group.num_rows if is_small else min(group.num_rows, _SAMPLED_ROWS)
+            is_fetched = group.stored_ranges and group.stored_bytes <= _MAX_SAMPLED_FETCH_BYTES
+            with (
+                OpenParquet(file, [chunk.path for chunk in group.strings]) as opened,
+                _reading(file),
+                opened.holding(group.stored_ranges) if is_fetched else nullcontext(),
+            ):
+                for start in range(0, len(schema), _SAMPLED_COLUMNS):
+                    names = schema.names[start : start + _SAMPLED_COLUMNS]
+                    batch = next(opened.iter_batches(num_rows, [group.index], names, use_threads=False))
+                    for name in names:
+                        array: Any = batch.column(name)
+                        ends: Any
+                        ends, dictionary_bytes = _string_ends(array)
+                        if ends is None or pa.types.is_dictionary(schema.field(name).type):
+                            ends = np.linspace(0, dictionary_bytes, batch.num_rows + 1)
+                        # Indices into a dictionary take as much as the offsets of strings.
+                        num_bytes = array.nbytes + int(ends[-1]) - dictionary_bytes
+                        all_bytes += num_bytes * group.num_rows / batch.num_rows
+                        window = min(_SAMPLED_ROWS, batch.num_rows)
+                        found = ends[-1] / batch.num_rows, (ends[window:] - ends[:-window]).max() / window
+                        known = strings.get(name, found)
+                        strings[name] = max(known[0], found[0]), max(known[1], found[1])
+            all_rows += group.num_rows
+        return Sample(all_bytes / max(1, all_rows), strings)
+
+    @property
     def row_bytes(self) -> int:
-        if not self.groups:
-            return 1
-        sample = self.sample or _take_sample(self.files, self.columns, self.groups)
-        return -int(-sample.row_bytes // 1) + ROW_ID_BYTES
+        return -int(-self.sample.row_bytes // 1) + ROW_ID_BYTES if self.groups else 1
+
+    def __getattr__(self, name: str) -> Any:
+        """The sizes, when one is first asked for: strings take a look at rows, which is dear where only types count."""
+        if name not in ("needs", "min_bytes", "ample_bytes", "block_bytes"):
+            raise AttributeError(name)
+        string_bytes = self.sample.string_bytes if any(group.strings for group in self.groups) else {}
+        self.needs = needs = tuple(_needs(group, string_bytes) for group in self.groups)
+        # The smallest share, to a KiB: row groups are decoded in parts, unless they fit whole sooner.
+        low, high = 0, 1
+        while not _split(needs, high * KIB)[0]:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if _split(needs, middle * KIB)[0] else (middle, high)
+        self.min_bytes = high * KIB
+        # With an ample one they are decoded whole, unless they are huge, and those of object stores fetched at once.
+        whole = [need for need in needs if need.decoded_bytes <= _MAX_WHOLE_BYTES]
+        huge = [need for need in needs if need.decoded_bytes > _MAX_WHOLE_BYTES]
+        retained_bytes = max((need.decoded_bytes for need in whole), default=0)
+        needed = [need.whole_bytes for need in whole]
+        needed += [need.parts(_PART_SHARE * _MAX_PART_BYTES)[2] + need.held_bytes for need in huge]
+        ample_bytes = -(-(retained_bytes + max(needed, default=0)) // MIB) * MIB
+        self.ample_bytes = max(MIB, self.min_bytes, ample_bytes)
+        self.block_bytes = max(1, retained_bytes, _MAX_PART_BYTES if huge else 0)
+        return self.__dict__[name]
 
     def decoder(self, share: Share) -> BlockDecoder:
         return ParquetDecoder(self, share)
@@ -198,37 +261,13 @@ def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequ
             footer_bytes = int.from_bytes(read_at(opened.source, 4, tail_offset), "little")
             footer = read_at(opened.source, footer_bytes, max(0, tail_offset - footer_bytes))
         marks.append((file.name, file.size_bytes, num_rows, zlib.crc32(footer)))
-    if schema is None:
-        raise DataError("no Parquet files are given")
-
-    has_strings = any(group.strings for group in groups)
-    sample = _take_sample(files, schema, groups) if has_strings else None
-    needs = [_needs(group, sample.string_bytes if sample else {}) for group in groups]
-    # The smallest share, to a KiB: row groups are decoded in parts, unless they fit whole sooner.
-    low, high = 0, 1
-    while not _split(needs, high * KIB)[0]:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _split(needs, middle * KIB)[0] else (middle, high)
-    # With an ample one they are decoded whole, unless they are huge, and those of object stores fetched at once.
-    whole = [need for need in needs if need.decoded_bytes <= _MAX_WHOLE_BYTES]
-    huge = [need for need in needs if need.decoded_bytes > _MAX_WHOLE_BYTES]
-    retained_bytes = max((need.decoded_bytes for need in whole), default=0)
-    needed = [need.whole_bytes for need in whole]
-    needed += [need.parts(_PART_SHARE * _MAX_PART_BYTES)[2] + need.held_bytes for need in huge]
-    ample_bytes = -(-(retained_bytes + max(needed, default=0)) // MIB) * MIB
+    assert schema is not None  # that of the last file counts even without rows
     return ScannedParquet(
         files=tuple(files),
         fingerprints=tuple(marks),
         columns=schema,
         blocks=Blocks.of((group.file_index, group.first_row, group.num_rows) for group in groups),
-        min_bytes=high * KIB,
-        ample_bytes=max(MIB, high * KIB, ample_bytes),
-        block_bytes=max(1, retained_bytes, _MAX_PART_BYTES if huge else 0),
         groups=tuple(groups),
-        needs=tuple(needs),
-        sample=sample,
     )
 
 
@@ -279,43 +318,6 @@ def _page_size(uncompressed_bytes: int, has_dictionary: bool, usual_bytes: int =
     if has_dictionary:  # It is there as read and as decoded.
         held_bytes += 2 * min(uncompressed_bytes, _USUAL_PAGE_BYTES)
     return min(held_bytes, 2 * uncompressed_bytes + _STREAM_BYTES)
-
-
-def _take_sample(files: Sequence[DataFile], schema: pa.Schema, groups: Sequence[RowGroup]) -> Sample:
-    """Decode a few row groups. Strings stay in dictionaries: they may be larger in memory than in the file."""
-    is_remote = any(group.stored_ranges for group in groups)
-    num_groups = min(len(groups), _SAMPLED_STORE_GROUPS if is_remote else _SAMPLED_GROUPS)
-    all_rows, all_bytes = 0, 0.0
-    strings: dict[str, tuple[float, float]] = {}
-    for group in (groups[index] for index in np.linspace(0, len(groups) - 1, num_groups, dtype=int)):
-        file = files[group.file_index]
-        string_bytes = sum(chunk.uncompressed_bytes for chunk in group.strings)
-        is_small = group.number_bytes + string_bytes <= _SAMPLED_BYTES
-        num_rows = group.num_rows if is_small else min(group.num_rows, _SAMPLED_ROWS)
-        is_fetched = group.stored_ranges and group.stored_bytes <= _MAX_SAMPLED_FETCH_BYTES
-        with (
-            OpenParquet(file, [chunk.path for chunk in group.strings]) as opened,
-            _reading(file),
-            opened.holding(group.stored_ranges) if is_fetched else nullcontext(),
-        ):
-            for start in range(0, len(schema), _SAMPLED_COLUMNS):
-                names = schema.names[start : start + _SAMPLED_COLUMNS]
-                batch = next(opened.iter_batches(num_rows, [group.index], names, use_threads=False))
-                for name in names:
-                    array: Any = batch.column(name)
-                    ends: Any
-                    ends, dictionary_bytes = _string_ends(array)
-                    if ends is None or pa.types.is_dictionary(schema.field(name).type):
-                        ends = np.linspace(0, dictionary_bytes, batch.num_rows + 1)
-                    # Indices into a dictionary take as much as the offsets of strings.
-                    num_bytes = array.nbytes + int(ends[-1]) - dictionary_bytes
-                    all_bytes += num_bytes * group.num_rows / batch.num_rows
-                    window = min(_SAMPLED_ROWS, batch.num_rows)
-                    found = ends[-1] / batch.num_rows, (ends[window:] - ends[:-window]).max() / window
-                    known = strings.get(name, found)
-                    strings[name] = max(known[0], found[0]), max(known[1], found[1])
-        all_rows += group.num_rows
-    return Sample(all_bytes / max(1, all_rows), strings)
 
 
 def _string_ends(array: Any) -> tuple[NDArray[np.int64] | None, int]:

@@ -78,7 +78,7 @@ class ScannedFiles(ABC):
 
     @property
     def num_rows(self) -> int:
-        return int(self.blocks.num_rows.sum())
+        return self.blocks.total_rows
 
 
 ScanFormat = Callable[[ReadingSection, Sequence[DataFile], ReadRequest], ScannedFiles]

@@ -112,18 +112,9 @@ def test_a_missing_file_a_missing_folder_and_something_appended(tmp_path):
 
 def test_archives_that_numpy_would_not_write(tmp_path):
     path = tmp_path / "b.npz"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("readme.txt", "hello")
-    with pytest.raises(DataError, match="has no arrays in it"):
-        read_header(path)
-
     with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive, archive.open("x.npy", "w") as member:
         np.lib.format.write_array(member, np.zeros(3))
     with pytest.raises(DataError, match="array 'x' is compressed in a way that NumPy does not write"):
-        read_header(path)
-
-    np.savez(path, x=np.zeros(3), y=np.zeros(4))
-    with pytest.raises(DataError, match=r"b\.npz: array 'x' has 3 samples but 'y' has 4"):
         read_header(path)
 
     with zipfile.ZipFile(path, "w") as archive, archive.open("x.npy", "w") as member:

@@ -1,7 +1,5 @@
 """Samples -> arrays -> samples: types, ranges, widths and heads are enforced, and errors say where."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -167,25 +165,6 @@ def test_a_first_sample_that_is_none(first, message):
         inferred_schema(first, file="a.rep")
 
     assert str(error.value) == f"a.rep: sample 0: {message}"
-
-
-def test_memory_does_not_grow_with_the_number_of_batches():
-    features = np.full(1000, 0.5)
-    builder = BatchBuilder(sample_schema(1000, [], {}), batch_size=50)
-
-    def fill_and_take():
-        while not builder.full:
-            builder.add({"features": features})
-        builder.take()
-
-    fill_and_take()
-    tracemalloc.start()
-    for _ in range(10):
-        fill_and_take()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-
-    assert peak < 100_000
 
 
 def test_numbers_of_samples_go_on_over_batches_or_are_given():
