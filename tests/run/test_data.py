@@ -7,7 +7,6 @@ import yaml
 
 import penstock
 from penstock.config.sizes import MIB
-from penstock.data.memory_plan import StageShares
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
 from penstock.run.build import build_parser
@@ -47,7 +46,7 @@ def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(source):
     budget.share("reader", 16 * MIB)
     budget.share("prefetch", 16 * MIB)
 
-    with scoring_batches(kept, StageShares.of(budget), batch_size=3) as batches:
+    with scoring_batches(kept, budget, batch_size=3) as batches:
         found = [batch.reserves.get()["click"].to_pylist() for batch in batches]
 
     assert found == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.sizes import MIB
-from penstock.data.memory_plan import StageShares, share_data_path
+from penstock.data.memory_plan import share_data_path
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
 from penstock.readers.order import Shard
@@ -86,13 +86,12 @@ class Rank:
             prefetch_bytes=MIB,
             by_cost=case.cost_limit is not None,
         )
-        self.shares = StageShares.of(self.budget)
         self.stream: RecordStream = training_rows(
-            case.config(), source, self.shares, case.window_rows, self.shard
+            case.config(), source, self.budget, case.window_rows, self.shard
         )
 
     def load(self, states: list[dict]) -> None:
-        self.stream.load_state_dict(resumed_state(states, self.source, self.shares, self.shard))
+        self.stream.load_state_dict(resumed_state(states, self.source, self.budget, self.shard))
 
     def check_limits(self) -> None:
         for share in self.budget.shares.values():

@@ -9,7 +9,6 @@ from penstock.config.sizes import format_size
 from penstock.data.arguments import kind_of
 from penstock.data.cut import CostCut, CostRules, QuarantineFilter, RowCut, TakeRows
 from penstock.data.map_rows import MapStep
-from penstock.data.memory_plan import StageShares
 from penstock.data.prefetch import ReadAhead
 from penstock.data.row_cost import FUNCTIONS, ColumnCost, CostOf, cost_of_expression
 from penstock.data.shuffle import Bucketing, Shuffle, ShuffleQuality
@@ -20,6 +19,7 @@ from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import ONE_SHARD, BlockStream
 from penstock.readers.scan import ScannedFiles
 from penstock.readers.stream import RecordStream
+from penstock.runtime.budget import MemoryBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ class Chain:
             wanted = tuple(dict.fromkeys([*wanted, *self.cut.cost.columns]))
         return self.source.scan(wanted, self.first_rows)
 
-    def open_rows(self, shares: StageShares, scanned: ScannedFiles | None = None) -> RecordStream:
+    def open_rows(self, budget: MemoryBudget, scanned: ScannedFiles | None = None) -> RecordStream:
         """The record batches of an epoch; `scanned` is another look at the rows, of fewer columns."""
         return open_rows(
             scanned or self.scan(),
-            shares,
+            budget,
             self.cut or UNCUT,
             shuffle_rows=self.shuffle_rows(),
             seed=self.shuffling.seed if self.shuffling else 0,
@@ -112,9 +112,10 @@ class Chain:
 
 def open_rows(
     scanned: ScannedFiles,
-    shares: StageShares,
+    budget: MemoryBudget,
     cut: ByRows | ByCost,
     *,
+    stage_prefix: str = "",
     shuffle_rows: int = 0,
     seed: int = 0,
     bucketing: Bucketing | None = None,
@@ -126,18 +127,20 @@ def open_rows(
 ) -> RecordStream:
     """The record batches of an epoch: read, shuffled in windows of `shuffle_rows` rows (0: not at all), cut.
 
-    `as_views` is for a consumer that lets go of a batch before it takes the next. `quality` measures how well rows are
-    mixed; rows in `quarantine` are left out.
+    `stage_prefix` stands in front of the names of its shares. `as_views` is for a consumer that lets go of a batch
+    before it takes the next. `quality` measures how well rows are mixed; rows in `quarantine` are left out.
     """
-    stream: RecordStream = BlockStream(scanned, shares.reader, seed if shuffle_rows else None, shard)
-    if shares.read_ahead is not None:
-        stream = ReadAhead(stream, shares.read_ahead)
+    shares = budget.shares
+    reader = shares[f"{stage_prefix}reader"]
+    stream: RecordStream = BlockStream(scanned, reader, seed if shuffle_rows else None, shard)
+    if (read_ahead := shares.get(f"{stage_prefix}read ahead")) is not None:
+        stream = ReadAhead(stream, read_ahead)
     if shuffle_rows:
         stream = Shuffle(
             stream,
             shuffle_rows,
             seed,
-            shares.shuffle,
+            shares.get("shuffle"),
             bucketing,
             batch_rows=cut.num_rows if isinstance(cut, ByRows) else None,
             as_views=as_views,
@@ -148,7 +151,7 @@ def open_rows(
     if isinstance(cut, ByRows):
         stream = RowCut(stream, cut.num_rows, cut.drop_remainder)
     else:
-        stream = CostCut(stream, cut.cost, cut.rules, shares.cut)
+        stream = CostCut(stream, cut.cost, cut.rules, shares.get("cut"))
     return stream if quarantine is None else QuarantineFilter(stream, quarantine)
 
 

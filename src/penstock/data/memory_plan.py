@@ -6,8 +6,6 @@ of the data path share the rest.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Self
 
 from penstock.config.sizes import MIB, format_size
 from penstock.data.window import window_bytes
@@ -15,7 +13,7 @@ from penstock.readers.files import is_uri
 from penstock.readers.scan import ScannedFiles
 from penstock.readers.storage import ALL_BLOCKS_BYTES
 from penstock.readers.stream import ROW_FIELD
-from penstock.runtime.budget import MemoryBudget, Share
+from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.world import available_cores
 
 PREFETCH_CAP_BYTES = 64 * MIB
@@ -33,27 +31,6 @@ FLIGHT_PER_WORKER = 4
 """Two batches for each worker, one in work and one that waits for its turn, and their results, in batches."""
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class StageShares:
-    """The shares of the stages of one stream; a stage without one is left out."""
-
-    reader: Share
-    prefetch: Share | None = None
-    read_ahead: Share | None = None
-    shuffle: Share | None = None
-    cut: Share | None = None
-    workers: Share | None = None
-
-    @classmethod
-    def of(cls, budget: MemoryBudget, stream: str = "") -> Self:
-        """Those that were planned for a stream: "", or EVALUATION."""
-        names = [stage.name for stage in fields(cls)]
-        shares: dict[str, Any] = {
-            name: budget.shares.get(f"{stream}{name.replace('_', ' ')}") for name in names
-        }
-        return cls(**shares)
 
 
 def share_data_path(

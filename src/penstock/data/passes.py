@@ -15,7 +15,7 @@ from penstock.data.arrow_numpy import Origin, columns_of, element_bytes, fill_nu
 from penstock.data.chain import ByCost, ByRows, Chain
 from penstock.data.cut import CostCut
 from penstock.data.map_rows import row_of
-from penstock.data.memory_plan import StageShares, share_data_path
+from penstock.data.memory_plan import share_data_path
 from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import state_for
 from penstock.data.window import window_bytes
@@ -45,9 +45,9 @@ class Form(Enum):
 
 def open_pass(chain: Chain, form: Form) -> Opened:
     """The elements of one pass, from the start of epoch 0; made ahead by a thread where the chain says so."""
-    shares = StageShares.of(share_memory(chain, chain.scan()))
-    elements = Elements(chain.open_rows(shares), chain, form)
-    return elements if shares.prefetch is None else Prefetch(elements, shares.prefetch, element_bytes)
+    budget = share_memory(chain, chain.scan())
+    elements, share = Elements(chain.open_rows(budget), chain, form), budget.shares.get("prefetch")
+    return elements if share is None else Prefetch(elements, share, element_bytes)
 
 
 def share_memory(chain: Chain, scanned: ScannedFiles) -> MemoryBudget:
@@ -319,7 +319,7 @@ def _of_epoch(chain: Chain, epoch: int) -> int:
         num_batches = chain.cut.num_batches(num_rows)
     elif num_rows:  # one pass over the columns that tell the cost
         scanned = chain.source.scan(chain.cut.cost.columns, chain.first_rows)
-        stream = chain.open_rows(StageShares.of(share_memory(chain, scanned)), scanned)
+        stream = chain.open_rows(share_memory(chain, scanned), scanned)
         assert isinstance(stream, CostCut)
         stream.set_epoch(epoch)
         num_batches = stream.count()

@@ -6,11 +6,12 @@ rest.
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.data.cut import Stage, split_rows
 from penstock.data.row_cost import SequenceLength
@@ -144,50 +145,49 @@ class Shuffle(Stage):
             del piece
 
 
-_STRETCH_ROWS = 65_536
-
-
+@dataclass(eq=False, slots=True)
 class ShuffleQuality:
     """Looks at some of the batches of a run and tells how near their order is to an ideal shuffle.
 
-    Memory does not grow with the batches seen. Batches that are not looked at cost nothing: `every` says that one in
-    so many is.
+    Memory does not grow with the batches seen. Batches that are not looked at cost nothing.
     """
 
-    def __init__(
-        self, blocks: Blocks, label: str | None = None, every: int = 16, stretch_rows: int = _STRETCH_ROWS
-    ) -> None:
-        """A block of more than `stretch_rows` rows counts as several, since rows near each other are alike.
-
-        `label` is a column whose numbers should not go on from one row to the next.
-        """
-        self._label, self._every = label, every
-        per_block = -(-blocks.num_rows // stretch_rows)
-        block = np.repeat(np.arange(len(per_block)), per_block)
-        first_of_block = np.repeat(np.cumsum(per_block) - per_block, per_block)
-        skipped = (np.arange(len(block)) - first_of_block) * stretch_rows
-        # The row ids at which stretches begin, ascending, and how many rows each has.
-        self._first_ids = (blocks.file_index[block] << ROW_BITS) + blocks.first_row[block] + skipped
-        self._num_rows = np.minimum(stretch_rows, blocks.num_rows[block] - skipped)
-        self._num_seen = self._num_looked_at = self._num_pairs = 0
-        self._coverage_sum = self._shift = 0.0
-        self._sums = np.zeros(5)
-        """Of pairs of neighbouring labels: both, both squared, and their products."""
+    blocks: Blocks
+    label: str | None = None
+    """A column whose numbers should not go on from one row to the next."""
+    every: int = 16
+    """One batch in so many is looked at."""
+    stretch_rows: int = 65_536
+    """A block of more rows counts as several, since rows near each other are alike."""
+    _num_seen: int = field(default=0, init=False)
+    _num_looked_at: int = field(default=0, init=False)
+    _coverage_sum: float = field(default=0.0, init=False)
+    _num_pairs: int = field(default=0, init=False)
+    _shift: float = field(default=0.0, init=False)
+    _sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(5), init=False)
+    """Of pairs of neighbouring labels: both, both squared, and their products."""
 
     def see(self, batch: pa.RecordBatch) -> None:
-        is_skipped = self._num_seen % self._every > 0
+        is_skipped = self._num_seen % self.every > 0
         self._num_seen += 1
         if is_skipped or not batch.num_rows:
             return
+        # The row ids at which stretches begin, ascending, and how many rows each has.
+        blocks, per_block = self.blocks, -(-self.blocks.num_rows // self.stretch_rows)
+        block = np.repeat(np.arange(len(per_block)), per_block)
+        first_of_block = np.repeat(np.cumsum(per_block) - per_block, per_block)
+        skipped = (np.arange(len(block)) - first_of_block) * self.stretch_rows
+        first_ids = (blocks.file_index[block] << ROW_BITS) + blocks.first_row[block] + skipped
+        num_rows = np.minimum(self.stretch_rows, blocks.num_rows[block] - skipped)
         # On how many stretches a draw of so many different rows falls when each row is equally likely: one is missed
         # with the probability that none of its n rows is among those drawn, the product of 1 - n / (N - i) over the
         # rows drawn so far, i. All factors are taken at the middle i: off by well under a thousandth of the result.
-        rows_at_middle = int(self._num_rows.sum()) - (batch.num_rows - 1) / 2
-        missed = np.clip(1 - self._num_rows / rows_at_middle, 0, None) ** batch.num_rows
-        stretches = np.searchsorted(self._first_ids, np.asarray(batch.column(ROW_COLUMN)), side="right")
+        rows_at_middle = int(num_rows.sum()) - (batch.num_rows - 1) / 2
+        missed = np.clip(1 - num_rows / rows_at_middle, 0, None) ** batch.num_rows
+        stretches = np.searchsorted(first_ids, np.asarray(batch.column(ROW_COLUMN)), side="right")
         self._coverage_sum += len(np.unique(stretches)) / float((1 - missed).sum())
         self._num_looked_at += 1
-        column = None if self._label is None else batch.column(self._label)
+        column = None if self.label is None else batch.column(self.label)
         if column is None or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             return
         # Labels in their order; pairs with one that is not finite are left out.

@@ -80,23 +80,28 @@ class FixedColumn:
         key = (values.dtype, values.shape)
         out = self.spare.pop(key, None)
         out = np.empty_like(values) if out is None else out
-        if values.ndim == 1:
-            gather(values, order, out)
-        else:
-            np.take(values, order, axis=0, out=out[:num_rows], mode="clip")
-        self.spare[key], self.values = values, out
-        self.valid = [None if valid is None else valid[order] for valid in self.valid]
+        valid = [
+            None if each is None else np.empty((num_rows, *each.shape[1:]), np.bool_) for each in self.valid
+        ]
+        for before, after in zip([values, *self.valid], [out, *valid], strict=True):
+            if before is None or after is None:
+                continue
+            if before.ndim == 1:
+                gather(before, order, after)
+            else:
+                np.take(before, order, axis=0, out=after[:num_rows], mode="clip")
+        self.spare[key], self.values, self.valid = values, out, valid
         numbers = out[:num_rows]
         self.lent = weakref.ref(numbers)
         valid_rows, valid_numbers = (
-            None if valid is None else _buffer(np.packbits(valid, bitorder="little")) for valid in self.valid
+            None if each is None else _buffer(np.packbits(each, bitorder="little")) for each in valid
         )
         make: Any = pa.Array.from_buffers
         self.window = make(self.number, numbers.size, [valid_numbers, _buffer(numbers)])
         if values.ndim > 1:
             self.window = make(self.kind, num_rows, [valid_rows], children=[self.window])
         # With the bits that Arrow reads, an eighth of what tells nulls.
-        return numbers.nbytes + sum(valid.nbytes * 9 // 8 for valid in self.valid if valid is not None)
+        return numbers.nbytes + sum(each.nbytes * 9 // 8 for each in valid if each is not None)
 
     def rows(self, start: int, end: int, as_views: bool) -> ArrowArray:
         view = self.window.slice(start, end - start)

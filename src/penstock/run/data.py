@@ -11,7 +11,7 @@ from penstock.config.errors import ConfigError, DataError, hint
 from penstock.config.sizes import format_size
 from penstock.data.chain import ByCost, ByRows, open_rows
 from penstock.data.cut import CostRules
-from penstock.data.memory_plan import StageShares, share_data_path
+from penstock.data.memory_plan import share_data_path
 from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import read_lengths, state_for
 from penstock.data.row_cost import ColumnCost, CostOf, SequenceLength, cost_of_expression
@@ -195,7 +195,7 @@ def plan_data_path(
 def training_rows(
     data: DataConfig,
     source: DataSource,
-    shares: StageShares,
+    budget: MemoryBudget,
     num_shuffle_rows: int,
     shard: Shard = ONE_SHARD,
     quality: ShuffleQuality | None = None,
@@ -204,7 +204,7 @@ def training_rows(
     """Record batches to train on; `quality` sees how well they are mixed."""
     return open_rows(
         source.scanned,
-        shares,
+        budget,
         source.cut(data),
         shuffle_rows=num_shuffle_rows,
         seed=data.seed,
@@ -219,7 +219,7 @@ def training_rows(
 def training_batches(
     data: DataConfig,
     source: DataSource,
-    shares: StageShares,
+    budget: MemoryBudget,
     num_shuffle_rows: int,
     shard: Shard = ONE_SHARD,
     num_workers: int = 0,
@@ -227,47 +227,54 @@ def training_batches(
 ) -> Prefetch[Batch]:
     """Batches to train on, made by a background thread, and by worker processes where there are any."""
     # Parsing here copies a batch before the next is made; workers have several in hand.
-    stream = training_rows(data, source, shares, num_shuffle_rows, shard, quality, as_views=not num_workers)
-    return _loaded(stream, source, shares, data.pin_memory, num_workers)
+    stream = training_rows(data, source, budget, num_shuffle_rows, shard, quality, as_views=not num_workers)
+    return _loaded(stream, source, budget, data.pin_memory, num_workers=num_workers)
 
 
 def scoring_batches(
     source: DataSource,
-    shares: StageShares,
+    budget: MemoryBudget,
     *,
     batch_size: int,
+    stage_prefix: str = "",
     drop_remainder: bool = False,
     shard: Shard = ONE_SHARD,
     pin_memory: bool = False,
 ) -> Prefetch[Batch]:
     cut = ByRows(batch_size, drop_remainder)
-    stream = open_rows(source.scanned, shares, cut, shard=shard, quarantine=source.quarantine)
-    return _loaded(stream, source, shares, pin_memory)
+    stream = open_rows(
+        source.scanned, budget, cut, stage_prefix=stage_prefix, shard=shard, quarantine=source.quarantine
+    )
+    return _loaded(stream, source, budget, pin_memory, stage_prefix)
 
 
 def _loaded(
-    stream: RecordStream, source: DataSource, shares: StageShares, pin_memory: bool, num_workers: int = 0
+    stream: RecordStream,
+    source: DataSource,
+    budget: MemoryBudget,
+    pin_memory: bool,
+    stage_prefix: str = "",
+    num_workers: int = 0,
 ) -> Prefetch[Batch]:
     loader = BatchLoader(
         stream,
         source.parser,
         reserved_columns=source.reserved_columns,
         num_workers=num_workers,
-        worker_share=shares.workers,
+        worker_share=budget.shares.get("workers"),
         quarantine=source.quarantine,
         pin_memory=pin_memory,
     )
-    assert shares.prefetch is not None
-    return Prefetch(loader, shares.prefetch)
+    return Prefetch(loader, budget.shares[f"{stage_prefix}prefetch"])
 
 
 def resumed_state(
-    states: Sequence[State], source: DataSource, shares: StageShares, shard: Shard = ONE_SHARD
+    states: Sequence[State], source: DataSource, budget: MemoryBudget, shard: Shard = ONE_SHARD
 ) -> State:
     """The position of one rank, from the positions that all ranks saved at one moment, however many they were."""
     lengths = None
     if source.bucketing is not None:
-        lengths = read_lengths(source.scanned, shares.reader, source.bucketing)
+        lengths = read_lengths(source.scanned, budget.shares["reader"], source.bucketing)
     return state_for(states, source.scanned.blocks, shard, lengths)
 
 
@@ -310,13 +317,11 @@ def create_dataloader(
     if is_training:
         num_shuffle_rows = shuffle_rows(data, source)
         num_workers = plan_data_path(budget, data, source, num_shuffle_rows)
-        shares = StageShares.of(budget)
-        batches = training_batches(data, source, shares, num_shuffle_rows, shard, num_workers)
+        batches = training_batches(data, source, budget, num_shuffle_rows, shard, num_workers)
     else:
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
-        shares = StageShares.of(budget)
         size, pin_memory = data.resolved_eval_batch_size(), data.pin_memory and bool(parser.label_fields)
-        batches = scoring_batches(source, shares, batch_size=size, shard=shard, pin_memory=pin_memory)
+        batches = scoring_batches(source, budget, batch_size=size, shard=shard, pin_memory=pin_memory)
     if states:
-        batches.load_state_dict(resumed_state(states, source, shares, shard))
+        batches.load_state_dict(resumed_state(states, source, budget, shard))
     return batches

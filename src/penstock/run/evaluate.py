@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError
-from penstock.data.memory_plan import EVALUATION, StageShares, share_data_path
+from penstock.data.memory_plan import EVALUATION, share_data_path
 from penstock.data.prefetch import Prefetch
 from penstock.run.build import (
     METRICS,
@@ -87,7 +87,8 @@ class Evaluator:
         data = self.run.data_config
         return scoring_batches(
             self.source,
-            StageShares.of(self.budget, EVALUATION if self.during_training else ""),
+            self.budget,
+            stage_prefix=EVALUATION if self.during_training else "",
             batch_size=data.resolved_eval_batch_size(),
             drop_remainder=data.drop_remainder,
             pin_memory=data.pin_memory,

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import MIB
-from penstock.data.memory_plan import StageShares, share_data_path
+from penstock.data.memory_plan import share_data_path
 from penstock.readers.sections import BadRows
 from penstock.run.build import build_batch, build_parser
 from penstock.run.data import find_files, open_source, scoring_batches
@@ -205,7 +205,7 @@ def opened(
         stack.enter_context(session.monitor.stage("predict"))
         require_predictions(output_columns, model.model.prediction_names)
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
-        stream = stack.enter_context(scoring_batches(source, StageShares.of(budget), batch_size=batch_size))
+        stream = stack.enter_context(scoring_batches(source, budget, batch_size=batch_size))
         bar = stack.enter_context(ProgressLogger("predict", "rows", limit, plain=plain))
 
         def watched() -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,6 @@ from penstock.checkpoint.manifest import MANIFEST_NAME
 from penstock.checkpoint.storage import describe
 from penstock.config.errors import CheckpointError, ConfigError, hint
 from penstock.config.write import changed_settings, dump_yaml, flattened
-from penstock.data.memory_plan import StageShares
 from penstock.distributed.state import load_averages, load_model_state, model_state
 from penstock.export.sections import ExportConfig
 from penstock.run.build import ShardedModel, make_model, shard_model, used_features
@@ -153,8 +152,8 @@ def continue_run(
         training.progress.move_to_new_data()
         training.batches.set_epoch(training.progress.epoch)
     else:
-        states, shares = checkpoint.documents["position"], StageShares.of(training.plan.budget)
-        training.batches.load_state_dict(resumed_state(states, training.plan.source, shares, training.shard))
+        states, plan = checkpoint.documents["position"], training.plan
+        training.batches.load_state_dict(resumed_state(states, plan.source, plan.budget, training.shard))
     for journal in (folder.log, folder.evaluations):
         journal.cut_back(checkpoint.step)
     checkpoints.remove_stale()

@@ -328,8 +328,8 @@ def measured_facts(
     return DataPathFacts(
         num_steps=num_steps,
         waiting_share=stopwatch.waiting_share(),
-        reading_seconds=loader.spent.beside,
-        parsing_seconds=loader.spent.function,
+        reading_seconds=loader.reading_seconds,
+        parsing_seconds=loader.parsing_seconds,
         computing_seconds=stopwatch.working,
         batch_rows=rows,
         batch_bytes=rows * training.plan.source.scanned.row_bytes,

@@ -12,7 +12,7 @@ from torchrec.optim.keyed import KeyedOptimizer
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.data import window as row_store
-from penstock.data.memory_plan import EVALUATION, StageShares
+from penstock.data.memory_plan import EVALUATION
 from penstock.data.prefetch import Prefetch
 from penstock.data.shuffle import ShuffleQuality
 from penstock.distributed.sharding import dense_parameters
@@ -238,11 +238,11 @@ class Training:
 def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iterator[Training]:
     train, data = train_section(run), run.data_config
     source, budget, model = plan.source, plan.budget, plan.model
-    shard, shares = Shard(session.world.rank, session.world.num_ranks), StageShares.of(budget)
+    shard = Shard(session.world.rank, session.world.num_ranks)
     label = next(iter(data.label_fields), None)
     quality = ShuffleQuality(source.scanned.blocks, label) if plan.num_shuffle_rows else None
     with training_batches(
-        data, source, shares, plan.num_shuffle_rows, shard, plan.num_workers, quality
+        data, source, budget, plan.num_shuffle_rows, shard, plan.num_workers, quality
     ) as batches:
         sharded = shard_model(model, train, session.world)
         parameters = dense_parameters(sharded.module)

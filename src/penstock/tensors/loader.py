@@ -5,9 +5,9 @@ D numbers per row of all dense features.
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +23,6 @@ from penstock.readers.stream import RecordStream
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 from penstock.tensors.batch import BASE, Batch, Position, RecordBatchTensor
-
-
-@dataclass(slots=True)
-class Spent:
-    """Seconds of all batches that this process parsed: in parsing, and in reading and packing beside it."""
-
-    function: float = 0.0
-    beside: float = 0.0
 
 
 class BatchLoader:
@@ -62,8 +54,8 @@ class BatchLoader:
         self.reserved_columns = list(reserved_columns)
         parse = parser.parse if quarantine is None else parser.parse_usable
         self._parse = partial(parse, with_labels=with_labels)
-        self.spent = Spent()
-        """Without workers only: what they take is not known here."""
+        self.parsing_seconds = self.reading_seconds = 0.0
+        """Of all batches; the latter with packing. Without workers only: what they take is not known here."""
         self._workers: ParallelMap[ParsedBatch] | None = None
         if num_workers:
             assert worker_share is not None
@@ -71,23 +63,28 @@ class BatchLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Batches from the present position on; one of which no row could be used is not given."""
-        if self._workers is not None:
-            packed = (self._packed(*parsed) for parsed in self._workers)
-            for batch in packed:
-                if batch.num_rows:
-                    batch.resume_state = self.state_dict()
-                    yield batch
-                del batch
-            return
+        source: Iterable[Any] = self._workers or self.stream
         ended_at = time.perf_counter()
-        for record_batch in self.stream:
+        for item in source:
             read_at = time.perf_counter()
-            parsed = self._parse(record_batch)
+            parsed, record_batch = item if self._workers else (self._parse(item), item)
             parsed_at = time.perf_counter()
-            batch = self._packed(parsed, record_batch)
-            del record_batch, parsed
-            self.spent.function += parsed_at - read_at
-            self.spent.beside += read_at - ended_at + time.perf_counter() - parsed_at
+            if self._quarantine is not None:
+                for row in parsed.rejected:
+                    self._quarantine.put(
+                        row.row_id, row.problem, column=row.column, value=row.value, row=row.content
+                    )
+            reserves = record_batch.select(self.reserved_columns) if self.reserved_columns else None
+            if reserves is not None and parsed.kept is not None:
+                reserves = reserves.filter(pa.array(parsed.kept))
+            # Copies all, so that the record batch can go.
+            batch = pack(parsed, reserves, self.parser.file_paths)
+            del item, parsed, record_batch, reserves
+            if self._pin_memory:
+                batch = batch.pin_memory()
+            if not self._workers:
+                self.parsing_seconds += parsed_at - read_at
+                self.reading_seconds += read_at - ended_at + time.perf_counter() - parsed_at
             if batch.num_rows:
                 batch.resume_state = self.state_dict()
                 yield batch
@@ -107,19 +104,6 @@ class BatchLoader:
         if self._workers is not None:
             self._workers.close()
         self.stream.close()
-
-    def _packed(self, parsed: ParsedBatch, record_batch: pa.RecordBatch) -> Batch:
-        """One parsed batch as tensors; copies all, so that the record batch can go."""
-        if self._quarantine is not None:
-            for row in parsed.rejected:
-                self._quarantine.put(
-                    row.row_id, row.problem, column=row.column, value=row.value, row=row.content
-                )
-        reserves = record_batch.select(self.reserved_columns) if self.reserved_columns else None
-        if reserves is not None and parsed.kept is not None:
-            reserves = reserves.filter(pa.array(parsed.kept))
-        batch = pack(parsed, reserves, self.parser.file_paths)
-        return batch.pin_memory() if self._pin_memory else batch
 
 
 Packed = tuple[KeyedTensor | None, KeyedJaggedTensor | None]
