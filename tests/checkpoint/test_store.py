@@ -214,7 +214,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_older_checkpoint(store, monkeypa
         raise OSError(errno.ENOSPC, "No space left on device")
 
     store.save(1, tensors(), {})
-    monkeypatch.setattr("penstock.checkpoint.storage.flush_to_disk", full)
+    monkeypatch.setattr("penstock.checkpoint.storage.os.fsync", full)
 
     with pytest.raises(CheckpointError, match="No space left on device"):
         store.save(2, tensors(), {})

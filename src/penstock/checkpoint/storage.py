@@ -5,6 +5,7 @@ checksums are taken on the way.
 """
 
 import json
+import os
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ from torch.futures import Future
 
 from penstock.checkpoint.manifest import FileRecord, PieceRecord, TensorRecord
 from penstock.config.errors import CheckpointError
-from penstock.runtime.durable import BLOCK_BYTES, flush_to_disk
+from penstock.runtime.durable import BLOCK_BYTES
 from penstock.runtime.world import World
 
 _CODES = {
@@ -197,7 +198,8 @@ class SafetensorsWriter(_Hooks, StorageWriter):
                 for block in value_blocks(tensor):
                     crc = zlib.crc32(block, crc)
                     size_bytes += stream.write(block)
-            flush_to_disk(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
         file, results = FileRecord(size_bytes, crc), []
         for (_, _, offsets, sizes, item), start, end in zip(pieces, starts, starts[1:], strict=False):
             piece = PieceRecord(offsets, tuple(sizes), self.path.name, len(opening) + start)

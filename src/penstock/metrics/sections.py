@@ -37,7 +37,7 @@ class MetricSection(Section):
     best: ClassVar[Best | None] = None
     """None: nobody knows, as of a custom metric."""
 
-    def counting_class(self, training: bool) -> tuple[str, dict[str, Any]]:
+    def component(self, training: bool) -> tuple[str, dict[str, Any]]:
         """The class that counts in evaluation, or in windows of training, and its keyword arguments."""
         fields = type(self).model_fields
         return self.path, {name: getattr(self, name) for name in fields if name != "grouping_key"}
@@ -60,8 +60,8 @@ class AUC(MetricSection):
     exact: bool = False
     """Sort every prediction instead, on disk where memory is short; for evaluation."""
 
-    def counting_class(self, training: bool) -> tuple[str, dict[str, Any]]:
-        if self.exact:
+    def component(self, training: bool) -> tuple[str, dict[str, Any]]:
+        if self.exact and not training:
             return "penstock.metrics.exact_auc:ExactAUC", {}
         path = "penstock.metrics.auc:DecayAUC" if training else self.path
         return path, {"thresholds": self.thresholds}
@@ -261,7 +261,7 @@ class CustomMetric(MetricSection, NamedPart):
     reads: str = "probs"
     """The prediction that it is given: probs, probs1, logits, y or similarities."""
 
-    def counting_class(self, training: bool) -> tuple[str, dict[str, Any]]:
+    def component(self, training: bool) -> tuple[str, dict[str, Any]]:
         return self.path, {"section": self}
 
 

@@ -92,8 +92,8 @@ def build_metrics(
             problems.append(Problem(where, f"'{name}' is there twice; results are named by metric"))
             continue
         try:
-            counting, arguments = section.counting_class(isinstance(config, TrainMetricConfig))
-            metric: Metric = _CLASSES.get(counting)(**arguments)
+            kind, arguments = section.component(isinstance(config, TrainMetricConfig))
+            metric: Metric = _CLASSES.get(kind)(**arguments)
         except ConfigError as error:
             problems.append(Problem(where, str(error)))
             continue
