@@ -40,8 +40,10 @@ def test_other_settings_are_neither_loaded_nor_merged(one, other, name, setting,
         other.load_state_dict(one.state_dict())
     assert str(caught.value) == f"{name}: the saved state has {setting} {first}; it is {second} now"
 
-    told = f"{name}: {setting} {second} cannot be merged with {setting} {first}; give both the same settings"
-    with pytest.raises(DataError, match=told):
+    message = (
+        f"{name}: {setting} {second} cannot be merged with {setting} {first}; give both the same settings"
+    )
+    with pytest.raises(DataError, match=message):
         one.merge(other)
 
 

@@ -32,7 +32,7 @@ OptimizerInBackward = tuple[type[torch.optim.Optimizer], dict[str, Any]]
 """The class that torchrec translates to a kernel, or RowAdam; and its settings."""
 
 STANDING_STILL = (torchrec.optim.SGD, {"lr": 0.0})
-"""What torchrec is told to do with tables that it shall not move."""
+"""What torchrec gets for tables that it shall not move."""
 
 EPSILON = 1e-8
 
