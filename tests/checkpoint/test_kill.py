@@ -21,27 +21,27 @@ import torch
 import penstock.checkpoint.storage
 from penstock.checkpoint import CheckpointStore
 
-def save_forever(directory, step_increment, told):
+def save_forever(directory, step_increment, writer):
     store = CheckpointStore(directory, keep=2)
     newest = store.latest()
     for step in itertools.count(newest.step + step_increment if newest else 1, step_increment):
         table = torch.full(({NUM_ROWS},), float(step))
         store.save(step, {{"table": table}}, {{"progress": {{"step": step}}}})
-        os.write(told, b".")
+        os.write(writer, b".")
 
 for line in sys.stdin:
     directory, step_increment, times = line.split("|")
-    heard, told = os.pipe()
+    reader, writer = os.pipe()
     began = time.monotonic()
     saver = os.fork()
     if saver == 0:
-        save_forever(Path(directory), int(step_increment), told)
-    os.close(told)
-    saved = os.read(heard, 1)
+        save_forever(Path(directory), int(step_increment), writer)
+    os.close(writer)
+    saved = os.read(reader, 1)
     time.sleep(float(times) * (time.monotonic() - began))
     os.kill(saver, signal.SIGKILL)
     os.waitpid(saver, 0)
-    os.close(heard)
+    os.close(reader)
     print("killed" if saved else "died", flush=True)
 """
 

@@ -19,11 +19,6 @@ TIMEOUT_SECONDS = 400
 
 def run_on_two_ranks(function: Callable[..., Any], *arguments: Any) -> list[Any]:
     """`function(world, collectives, *arguments)` on ranks 0 and 1; it must stand at the top of its module."""
-    return run_on_ranks(2, function, *arguments)
-
-
-def run_on_ranks(num_ranks: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """The same on any number of ranks."""
     context = get_context("spawn")
     answers = context.SimpleQueue()
     # As torchrun does it: the parent keeps the address book of the group, at a port that the system gave it.
@@ -31,10 +26,10 @@ def run_on_ranks(num_ranks: int, function: Callable[..., Any], *arguments: Any) 
     ranks = [
         context.Process(
             target=_rank,
-            args=(World(rank, num_ranks, rank), store.port, answers, function, arguments),
+            args=(World(rank, 2, rank), store.port, answers, function, arguments),
             daemon=True,
         )
-        for rank in range(num_ranks)
+        for rank in range(2)
     ]
     for process in ranks:
         process.start()
@@ -44,7 +39,7 @@ def run_on_ranks(num_ranks: int, function: Callable[..., Any], *arguments: Any) 
     outcomes = [answers.get() for _ in ranks if not answers.empty()]
     problems = [problem for _, problem, _ in outcomes if problem]
     assert not problems, "\n".join(problems)
-    assert len(outcomes) == num_ranks, "a rank died or hangs"
+    assert len(outcomes) == 2, "a rank died or hangs"
     return [answer for _, _, answer in sorted(outcomes, key=lambda outcome: outcome[0])]
 
 

@@ -40,8 +40,10 @@ def test_other_settings_are_neither_loaded_nor_merged(one, other, name, setting,
         other.load_state_dict(one.state_dict())
     assert str(caught.value) == f"{name}: the saved state has {setting} {first}; it is {second} now"
 
-    told = f"{name}: {setting} {second} cannot be merged with {setting} {first}; give both the same settings"
-    with pytest.raises(DataError, match=told):
+    message = (
+        f"{name}: {setting} {second} cannot be merged with {setting} {first}; give both the same settings"
+    )
+    with pytest.raises(DataError, match=message):
         one.merge(other)
 
 
@@ -76,6 +78,9 @@ WRONG_SETTINGS = [
     (lambda: TrainMetricWrapper(DecayAUC), "is no metric; give an object such as DecayAUC()"),
 ]
 
+OF_THREE_CLASSES = MulticlassAUC(thresholds=10)
+OF_THREE_CLASSES.update(np.full((1, 3), 1 / 3), [0])
+
 WRONG_ROWS = [
     (
         AUC(),
@@ -91,6 +96,7 @@ WRONG_ROWS = [
         "calibration: predictions of 2 classes; give it the probability of one",
     ),
     (MulticlassAUC(), ([0.5, 0.5], [0, 1]), "predictions of shape (2,); it needs [rows, classes]"),
+    (OF_THREE_CLASSES, (np.full((1, 4), 0.25), [0]), "multiclass_auc: 4 classes after 3"),
     (
         RecallAtK(),
         ([0.5, 0.5], [1, 1]),
@@ -121,13 +127,6 @@ def test_wrong_settings_and_rows_are_refused_in_one_line(make, message):
 
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_another_number_of_classes_is_refused():
-    metric = MulticlassAUC(thresholds=10)
-    metric.update(np.full((1, 3), 1 / 3), [0])
-    with pytest.raises(DataError, match="multiclass_auc: 4 classes after 3"):
-        metric.update(np.full((1, 4), 0.25), [0])
 
 
 @pytest.mark.parametrize(

@@ -62,22 +62,8 @@ def test_batches_count_by_their_pairs_or_alike(pair_weight, expected):
     assert metric.compute() == expected
 
 
-def test_drawn_pairs_come_close_and_repeat_with_the_seed():
-    generator = np.random.default_rng(0)
-    target = generator.random(2000)
-    preds = target + generator.normal(0, 0.5, 2000)
-    exact = xauc_of(preds, target, exact=True)
-
-    drawn = [xauc_of(preds, target, sample_ratio=0.01, seed=seed) for seed in (0, 0, 1)]
-
-    assert drawn[0] == drawn[1] != drawn[2]
-    assert drawn == pytest.approx([exact] * 3, abs=0.02)
-
-
 def test_more_rows_than_are_kept_leave_a_uniform_sample_however_they_are_cut_into_batches():
-    generator = np.random.default_rng(3)
-    target = generator.random(20_000)
-    preds = target + generator.normal(0, 0.5, 20_000)
+    preds, target, _ = random_rows(20_000, 1)
     whole, metric = XAUC(max_rows=2000), XAUC(max_rows=2000)
     whole.update(preds, target)
     for start in range(0, 20_000, 700):
@@ -175,12 +161,18 @@ def test_all_pairs_of_small_groups_are_taken(rows):
     )
 
 
-def test_drawn_pairs_of_groups_come_close_and_repeat_with_the_seed():
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_drawn_pairs_come_close_and_repeat_with_the_seed(is_grouped):
     rows = random_rows(6000, 30)
-    drawn = [grouped_xauc_of(*rows, max_pairs_per_group=500, seed=seed) for seed in (0, 0, 1)]
+    if is_grouped:
+        exact = grouped_by_definition(*rows)
+        drawn = [grouped_xauc_of(*rows, max_pairs_per_group=500, seed=seed) for seed in (0, 0, 1)]
+    else:
+        exact = xauc_of(*rows[:2], exact=True)
+        drawn = [xauc_of(*rows[:2], seed=seed) for seed in (0, 0, 1)]
 
     assert drawn[0] == drawn[1] != drawn[2]
-    assert drawn == pytest.approx([grouped_by_definition(*rows)] * 3, abs=0.015)
+    assert drawn == pytest.approx([exact] * 3, abs=0.015)
 
 
 def test_more_draws_than_are_held_at_a_time_change_nothing(monkeypatch):

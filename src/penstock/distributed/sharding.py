@@ -26,7 +26,6 @@ from penstock.optim.sparse import (
     STANDING_STILL,
     OptimizerInBackward,
     RowAdam,
-    RowAdamSettings,
     table_parameters,
     use_row_adam,
 )
@@ -78,7 +77,7 @@ def shard(
         init_data_parallel=world.num_ranks > 1,
     )
     if optimizer_class is RowAdam:
-        use_row_adam(sharded, trainable, RowAdamSettings(**settings))
+        use_row_adam(sharded, trainable, settings)
     if start:
         # The kernel itself starts the accumulators of Adagrad at 0. A frozen table has none.
         for state in sharded.fused_optimizer.state_dict()["state"].values():

@@ -24,7 +24,7 @@ class BoundMetric:
     prediction: str
     label: str
     grouping_key: str | None = None
-    """The column that tells which rows belong together, for metrics that group."""
+    """The column by which rows belong together, for metrics that group."""
 
     num_classes: int = 1
     """Classes of the task."""

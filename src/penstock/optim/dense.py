@@ -112,15 +112,13 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
             raise ConfigError(f"a learning rate cannot be used: {error}") from error
         if group.setdefault("initial_lr", group["lr"]) != 0:
             group["lr"] = value
-    if is_fused(optimizer):
-        optimizer.step()
-
-
-def is_fused(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether all updates of this optimizer happen in the backward pass, so that step() moves nothing."""
-    if isinstance(optimizer, CombinedOptimizer):
-        return all(is_fused(part) for _, part in optimizer.optimizers)
-    return isinstance(optimizer, FusedOptimizer)
+    parts: list[torch.optim.Optimizer] = [optimizer]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, CombinedOptimizer):
+            parts += [inner for _, inner in part.optimizers]
+        elif isinstance(part, FusedOptimizer):
+            part.step()
 
 
 class DenseAverages:

@@ -7,7 +7,6 @@ as the GPU kernel does it.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -33,7 +32,7 @@ OptimizerInBackward = tuple[type[torch.optim.Optimizer], dict[str, Any]]
 """The class that torchrec translates to a kernel, or RowAdam; and its settings."""
 
 STANDING_STILL = (torchrec.optim.SGD, {"lr": 0.0})
-"""What torchrec is told to do with tables that it shall not move."""
+"""What torchrec gets for tables that it shall not move."""
 
 EPSILON = 1e-8
 
@@ -144,29 +143,28 @@ def table_kernels(model: nn.Module) -> Iterator[tuple[SplitTableBatchedEmbedding
                 yield kernel.emb_module, [table.name for table in kernel.config.embedding_tables]
 
 
-@dataclass(frozen=True, slots=True)
-class RowAdamSettings:
-    """What the run file says, by the names that fused kernels use."""
-
-    lr: float
-    beta1: float = 0.9
-    beta2: float = 0.999
-    weight_decay: float = 0.0
-    gradient_clipping: bool = False
-    """Cut each number of the gradient that reaches a lookup to [-max_gradient, max_gradient]."""
-
-    max_gradient: float = 1.0
-
-
 class RowAdam(FusedOptimizer):
     """Updates the rows that a lookup touched, in the backward pass; its state is sharded as its tables are."""
 
-    def __init__(self, tables: Mapping[str, ShardedTensor], settings: RowAdamSettings) -> None:
-        """`tables` by parameter name; this rank moves those of which it holds a shard."""
-        self._settings = settings
+    def __init__(
+        self,
+        tables: Mapping[str, ShardedTensor],
+        lr: float,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        weight_decay: float = 0.0,
+        gradient_clipping: bool = False,
+        max_gradient: float = 1.0,
+    ) -> None:
+        """`tables` by parameter name; this rank moves those of which it holds a shard.
+
+        `gradient_clipping` cuts each number of the gradient that reaches a lookup to [-max_gradient, max_gradient].
+        """
+        self._betas, self._weight_decay = (beta1, beta2), weight_decay
+        self._max_gradient = max_gradient if gradient_clipping else None
         self._names = {name.split(".")[-2]: name for name in tables}
         state = {table: _fresh_state(table) for table in tables.values()}
-        super().__init__(tables, state, [{"params": list(tables.values()), "lr": settings.lr}])
+        super().__init__(tables, state, [{"params": list(tables.values()), "lr": lr}])
 
     def step(self, closure: Any = None) -> None:
         """Nothing is left to do: the backward pass has moved the rows."""
@@ -195,16 +193,15 @@ class RowAdam(FusedOptimizer):
         asked: dict[str, Any],
         gradient: torch.Tensor,
     ) -> None:
-        limit = self._settings.max_gradient
-        if self._settings.gradient_clipping:
-            gradient = gradient.clamp(-limit, limit)
+        if self._max_gradient is not None:
+            gradient = gradient.clamp(-self._max_gradient, self._max_gradient)
         for table, rows, sums in row_gradients(kernel, gradient, **asked):
             name = names[table]
             if name is not None:
                 self._move(self.params[name], rows, sums)
 
     def _move(self, table: ShardedTensor, rows: torch.Tensor, gradient: torch.Tensor) -> None:
-        settings, [group] = self._settings, self.param_groups
+        (beta1, beta2), [group] = self._betas, self.param_groups
         # The one shard of each on this rank, apart from the autograd history of the kernel that owns it.
         weights, mean, square, step = (
             tensor.local_shards()[0].tensor.data
@@ -212,26 +209,24 @@ class RowAdam(FusedOptimizer):
         )
         step += 1
         count = int(step)
-        mean_of_rows = mean[rows].lerp_(gradient, 1 - settings.beta1)
-        square_of_rows = (
-            square[rows].mul_(settings.beta2).addcmul_(gradient, gradient, value=1 - settings.beta2)
-        )
+        mean_of_rows = mean[rows].lerp_(gradient, 1 - beta1)
+        square_of_rows = square[rows].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         mean[rows], square[rows] = mean_of_rows, square_of_rows
-        divisor = (square_of_rows / (1 - settings.beta2**count)).sqrt_().add_(EPSILON)
+        divisor = (square_of_rows / (1 - beta2**count)).sqrt_().add_(EPSILON)
         old = weights[rows]
-        direction = mean_of_rows.div_(1 - settings.beta1**count).div_(divisor)
-        weights[rows] = old - group["lr"] * direction.add_(old, alpha=settings.weight_decay)
+        direction = mean_of_rows.div_(1 - beta1**count).div_(divisor)
+        weights[rows] = old - group["lr"] * direction.add_(old, alpha=self._weight_decay)
 
 
 def use_row_adam(
-    model: DistributedModelParallel, trainable: Collection[str], settings: RowAdamSettings
+    model: DistributedModelParallel, trainable: Collection[str], settings: Mapping[str, Any]
 ) -> None:
     """Let Adam move the tables with these parameter names in a model whose kernels stand still.
 
     It replaces the model's fused optimizer, so that whoever sets rates, saves and restores finds it there.
     """
     tables = {name: table for name, table in model.fused_optimizer.params.items() if name in trainable}
-    adam = RowAdam(tables, settings)
+    adam = RowAdam(tables, **settings)
     for kernel, table_names in table_kernels(model):
         adam.follow(kernel, table_names)
     model._optim = CombinedOptimizer([adam])
