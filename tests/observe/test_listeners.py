@@ -1,4 +1,4 @@
-"""Who listens to a trainer: summaries, read back by TensorBoard's own reader; a trace; what a run takes of its machine."""
+"""Who listens to a trainer: summaries, read back by the reader of TensorBoard; a trace; and the use of the machine."""
 
 import gzip
 import json
