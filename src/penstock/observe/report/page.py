@@ -70,6 +70,7 @@ def try_to_write_report(model_dir: Path) -> Path | None:
 def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str:
     """HTML of the page; `previous` is what a single run is compared with."""
     is_one = len(runs) == 1
+    names = " and ".join(filter(None, [", ".join(run.name for run in runs[:-1]), runs[-1].name]))
     speed = []
     for key, (title, label, options) in SPEED_CHARTS.items():
         series = curves(runs, [(run, title.split()[0].lower(), False, key) for run in runs])
@@ -78,19 +79,14 @@ def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str
     rows = [[name, *(each.get(name, "") for each in facts)] for name in dict.fromkeys(chain(*facts))]
     data: list[Part] = [Table(["", *(run.name for run in runs)], rows)] if rows else []
     data += [tables.data_profile(run, is_one) for run in runs if run.data_profile]
-    changes, changed = (
-        "What differs in the configuration",
-        [] if is_one else [tables.config_differences(runs)],
-    )
-    if is_one and runs[0].config and previous is not None:
-        changes, changed = (
-            f"Configuration since {previous.name}",
-            [tables.config_differences([previous, *runs])],
-        )
-    elif is_one and runs[0].config:
+    if not is_one:
+        since, changed = "What differs in the configuration", tables.config_differences(runs)
+    elif previous is not None:
+        since, changed = f"Configuration since {previous.name}", tables.config_differences([previous, *runs])
+    else:
         model = model_name(runs[0].config) or "this model"
         reason = f"No earlier run of {model} on the same train_input_path lies in a folder beside this one."
-        changes, changed = "What changed in the configuration", [Text(reason)]
+        since, changed = "What changed in the configuration", Text(reason)
     # Heading, parts and charts; a section without any is left out.
     sections: list[tuple[str, Iterable[Part], Iterable[Chart | None]]] = [
         ("Final metrics", [] if is_one else [tables.final_values(runs)], []),
@@ -100,10 +96,9 @@ def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str
         ("Speed", [], speed),
         ("Memory", *memory(runs)),
         ("Data", data, []),
-        (changes, changed, []),
+        (since, [changed] if runs[0].config or not is_one else [], []),
         ("Configuration", tables.configuration(runs), []),
     ]
-    names = " and ".join(filter(None, [", ".join(run.name for run in runs[:-1]), runs[-1].name]))
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True)
     return environment.get_template("page.html.j2").render(
         names=names,
