@@ -17,7 +17,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
 from penstock.observe.report import tables
 from penstock.observe.report.charts import BarSeries, Chart, Series, bar_chart, known_points, line_chart
-from penstock.observe.report.run_record import RunRecord, model_name, previous_run, read_runs
+from penstock.observe.report.run_record import RunRecord, model_name, previous_run, read_run, read_runs
 from penstock.observe.report.tables import Part, Table, Text
 
 REPORT = "report.html"
@@ -51,9 +51,9 @@ def write_report(model_dir: Path, others: Sequence[Path] = (), output: Path | No
         raise ConfigError(f"--output: there is no folder '{output.parent}'; make it first")
     if output is not None and output.is_dir():
         raise ConfigError(f"--output: '{output}' is a folder; name a file in it")
-    runs = read_runs([model_dir, *others])
-    page = page_of(runs, previous_run(runs[0]) if len(runs) == 1 else None)
-    path = output if output is not None else model_dir / (REPORT if len(runs) == 1 else COMPARISON)
+    runs = read_runs([model_dir, *others]) if others else [read_run(model_dir)]
+    page = page_of(runs, None if others else previous_run(runs[0]))
+    path = output if output is not None else model_dir / (COMPARISON if others else REPORT)
     path.write_text(page, encoding="utf-8")
     return path
 
@@ -91,7 +91,7 @@ def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str
     sections: list[tuple[str, Iterable[Part], Iterable[Chart | None]]] = [
         ("Final metrics", [] if is_one else [tables.final_values(runs)], []),
         ("Quality", *quality(runs)),
-        ("Groups", tables.groups(runs), []),
+        ("Groups", tables.groups(runs) if any(run.group_auc for run in runs) else [], []),
         ("Evaluations", chain.from_iterable(map(tables.evaluations, runs)), []),
         ("Speed", [], speed),
         ("Memory", *memory(runs)),
@@ -197,7 +197,10 @@ def quality(runs: Sequence[RunRecord]) -> tuple[list[Part], list[Chart | None]]:
         for run in runs:
             found += [(run, "train", False, "train_metrics", name), (run, "eval", True, "metrics", name)]
         charts.append(line_chart(name, name, curves(runs, found), mark=mark))
-    return too_short, [*charts, *rate_charts(runs), calibration_chart(runs)]
+    charts += rate_charts(runs)
+    if any(run.calibration_bins for run in runs):
+        charts.append(calibration_chart(runs))
+    return too_short, charts
 
 
 def rate_charts(runs: Sequence[RunRecord]) -> Iterator[Chart | None]:
