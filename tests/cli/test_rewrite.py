@@ -81,11 +81,11 @@ from penstock.cli.app import app
 from penstock.prep import rewrite
 
 number = getattr(signal, sys.argv.pop())
-rows = rewrite._Rewrite._rows
-def interrupted(self, count):
+rows = rewrite._rows
+def interrupted(*given):
     os.kill(os.getpid(), number)
-    yield from rows(self, count)
-rewrite._Rewrite._rows = interrupted
+    yield from rows(*given)
+rewrite._rows = interrupted
 app()
 """
 

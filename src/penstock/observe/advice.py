@@ -25,7 +25,7 @@ SMALL_BATCH_SECONDS = 0.005
 LARGE_SHUFFLE_BYTES = 16 * MIB
 """What lies in a processor's cache; beyond it, mixing rows takes most of the data path's time."""
 ROW_FORMATS = {"CsvDataset": "CSV files", "JsonDataset": "JSON lines", "TFRecordDataset": "TFRecord files"}
-"""Formats of which every column is read for a few, by what they are called."""
+"""Formats of which every column is read for a few, and that Parquet nearly always beats in size and speed."""
 
 
 @dataclass(frozen=True, slots=True)

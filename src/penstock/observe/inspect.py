@@ -15,6 +15,7 @@ from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import MIB, format_size
 from penstock.config.syntax import SYNTAX_OF_SUFFIX
+from penstock.observe.advice import ROW_FORMATS
 from penstock.observe.data_profile import column_table, plain_value, shown_columns, shown_value
 from penstock.prep.contents import ArrayContents, Contents, Extremes, contents_of
 from penstock.prep.data_advice import Storage, advise
@@ -37,8 +38,6 @@ KINDS = {
     "TFRecordDataset": "TFRecord files",
     "NumpyDataset": "NumPy arrays",
 }
-_ROW_FORMATS = ("CsvDataset", "JsonDataset", "TFRecordDataset")
-"""Formats that Parquet nearly always beats in size and speed."""
 _BAR_AFTER_SECONDS = 5.0
 """A look at some rows is mostly over before one could read a bar."""
 _SKETCH_BYTES = 48 * MIB
@@ -174,7 +173,7 @@ def inspect_data(path: str, look: DataLook) -> Inspection:
         add_footers(profile, scanned.files)
     bytes_on_disk = sum(file.size_bytes for file in files)
     parquet_part = None
-    if dataset_type in _ROW_FORMATS and profile.first_rows is not None and profile.num_rows:
+    if dataset_type in ROW_FORMATS and profile.first_rows is not None and profile.num_rows:
         # What the first rows would take as Parquet, as a part of what rows take in the files.
         sink = pa.BufferOutputStream()
         pq.write_table(pa.Table.from_batches([profile.first_rows]), sink, compression="zstd")

@@ -39,7 +39,7 @@ from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
 from penstock.readers.store_schema import MANIFEST_NAME, Manifest, StoreSchema
 from penstock.runtime.durable import remove_partial
-from penstock.runtime.memory import default_limit, tree_bytes
+from penstock.runtime.memory import default_limit, stage_of, tree_bytes
 from penstock.runtime.workers import PoolSize, WorkerPool
 from penstock.runtime.world import available_cores
 
@@ -150,7 +150,7 @@ class _Preparation:
 
     def run(self, watching: WatchOptions, keep_done: bool) -> PrepSummary:
         folder = self.folder.path
-        with watching.stage("finding the schema"):
+        with stage_of(watching.monitor, "finding the schema"):
             plan = self._plan(keep_done)
         for written in (folder, folder / TASKS_FOLDER):
             remove_partial(written)
@@ -164,9 +164,9 @@ class _Preparation:
         limits = self.limits(plan.schema)
         if waiting:
             (folder / MANIFEST_NAME).unlink(missing_ok=True)
-            limits.check(self._section, watching.ends_when_exceeded)
+            limits.check(self._section, watching.stops_when_exceeded and watching.monitor is not None)
         with (
-            watching.stage("preparing"),
+            stage_of(watching.monitor, "preparing"),
             executor(self._section, len(waiting), limits) as (num_workers, execute),
             Watch(folder / LOG_NAME, tasks, kept, watching, num_workers, self._skips) as watch,
         ):

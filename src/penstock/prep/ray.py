@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from penstock.config.errors import ConfigError
-from penstock.prep.tasks import LeftOut, Task, TaskContext, TaskProgress, TaskRecord, run_task
+from penstock.prep.tasks import Task, TaskContext, TaskRecord, run_task
 from penstock.prep.watch import Watch
 from penstock.runtime.worker_process import Failure
 from penstock.runtime.workers import TICK_SECONDS
@@ -36,35 +36,19 @@ def cluster() -> Iterator[Any]:
         ray.shutdown()
 
 
-class _Events:
-    """An actor that keeps what tasks report on all machines, until somebody asks for it."""
-
-    def __init__(self) -> None:
-        self._events: list[TaskProgress | LeftOut] = []
-
-    def add(self, event: TaskProgress | LeftOut) -> None:
-        self._events.append(event)
-
-    def take(self) -> list[TaskProgress | LeftOut]:
-        events, self._events = self._events, []
-        return events
-
-
 def _ray_task(context: TaskContext, task: Task, folder: str, events: Any) -> TaskRecord | Failure:
     """What a machine of the cluster does: relative paths are those of the folder where it was asked for."""
-    import ray
-
     os.chdir(folder)
     try:
         # Waiting for the answer costs a millisecond for a batch: so it is known at which file a worker died.
-        return run_task(context, task, lambda event: ray.get(events.add.remote(event)))
+        return run_task(context, task, events.put)
     except Exception as error:
         return Failure.of(error)
 
 
 def run_on_ray(ray: Any, max_at_once: int, context: TaskContext, tasks: Sequence[Task], watch: Watch) -> None:
     remote = ray.remote(max_retries=0)(_ray_task)
-    events = ray.remote(num_cpus=0)(_Events).remote()
+    events = import_module("ray.util.queue").Queue(actor_options={"num_cpus": 0})
     shared = ray.put(context)  # in memory that all tasks share, instead of a copy with each
     waiting, running = deque(tasks), dict[Any, Task]()
     try:
@@ -74,7 +58,7 @@ def run_on_ray(ray: Any, max_at_once: int, context: TaskContext, tasks: Sequence
                 running[remote.remote(shared, task, os.getcwd(), events)] = task
                 watch.started(task)
             ended, _ = ray.wait(list(running), timeout=TICK_SECONDS)
-            for event in ray.get(events.take.remote()):
+            for event in events.get_nowait_batch(events.qsize()):
                 watch.on_event(event)
             for reference in ended:
                 task = running.pop(reference)
@@ -92,4 +76,4 @@ def run_on_ray(ray: Any, max_at_once: int, context: TaskContext, tasks: Sequence
     finally:
         for reference in running:
             ray.cancel(reference, force=True)
-        ray.kill(events)
+        events.shutdown(force=True)

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError, hint
 from penstock.config.sizes import KIB, MIB, format_size
-from penstock.prep.external_shuffle import KEY_BYTES, TEMPORARY_OPTIONS, ExternalShuffle, Keys, ShuffleSizes
+from penstock.prep.external_shuffle import KEY_BYTES, TEMPORARY_OPTIONS, ExternalShuffle, ShuffleSizes
 from penstock.prep.hashes import row_hashes
 from penstock.readers.files import DataFile
 from penstock.readers.order import Shard, derive_generator
@@ -146,97 +146,61 @@ def rewrite(
     """Write the rows of a scan to Parquet files in `out`, a folder that is whole or absent."""
     check_output(out, [file.path for file in source.files], overwrite)
     with whole_folder(out) as folder:
-        summary = _Rewrite(source, folder, options, stage).run()
+        summary = _rewrite(source, folder, options, stage)
         (folder / SUMMARY_NAME).write_text(json.dumps(asdict(summary), indent=2) + "\n")
     return summary
 
 
-class _Rewrite:
-    def __init__(self, source: ScannedFiles, folder: Path, options: RewriteOptions, stage: Stage) -> None:
-        self._source, self._folder, self._options = source, folder, options
-        self._begin_stage = stage
-        pa.default_memory_pool().release_unused()
-        self._reader, self._sizes = share_memory(source, options, tree_bytes())
-        temporary_bytes, output_bytes = estimate(source, self._reader, options)
-        groups = plan_output(source.num_rows, source.row_bytes, output_bytes, options)
-        self._write = partial(
-            write_files, folder=folder, schema=source.columns, files=groups, options=options
-        )
-        pa.default_memory_pool().release_unused()
-        check_disk(folder, temporary_bytes, output_bytes, self._sizes.bucket_bytes)
-        self._read = _Tally()
-
-    def run(self) -> RewriteSummary:
-        options, source = self._options, self._source
-        if options.shuffle:
-            paths, num_row_groups = self._shuffled()
-        else:
-            with self._stage("rewriting") as count:
-                paths, num_row_groups = self._write(self._rows(count), are_views=True)
-        num_rows = sum(pq.read_metadata(path).num_rows for path in paths)
-        if num_rows != self._read.num_rows:
-            raise DataError(
-                f"{num_rows} rows were written but {self._read.num_rows} were read; rewrite again"
-            )
-        if options.verify:
-            self._verify(paths)
-        return RewriteSummary(
-            num_rows=num_rows,
-            checksum=self._read.checksum,
-            num_files=len(paths),
-            num_row_groups=num_row_groups,
-            rows_per_row_group=-(-num_rows // max(1, num_row_groups)),
-            bytes_read=sum(file.size_bytes for file in source.files),
-            bytes_written=sum(path.stat().st_size for path in paths),
-            compression=options.compression,
-            seed=options.seed if options.shuffle else None,
-            verified=options.verify,
-            inputs=[file.path for file in source.files],
-        )
-
-    def _shuffled(self) -> tuple[list[Path], int]:
-        source, written = self._source, _Tally()
-        random = derive_generator("rewrite", self._options.seed).bit_generator
-        with closing(ExternalShuffle(self._folder / "buckets", source.columns, self._sizes)) as shuffle:
-            with self._stage("scattering") as count:
-
-                def keyed() -> Iterator[tuple[pa.RecordBatch, Keys]]:
-                    for batch in self._rows(count):
-                        yield batch, random.random_raw(batch.num_rows)
-
-                buckets = shuffle.scatter(keyed(), source.num_rows * (source.row_bytes + KEY_BYTES))
-            with self._stage("writing") as count:
-                files = self._write(_counted(shuffle.gather(buckets), written, count), are_views=False)
-        self._compare(written, "the temporary files")
-        return files
-
-    def _rows(self, count: CountRows) -> Iterator[pa.RecordBatch]:
-        stream = BlockStream(self._source, self._reader)
-        yield from _counted((batch.drop_columns([ROW_COLUMN]) for batch in stream), self._read, count)
-
-    def _stage(self, name: str) -> AbstractContextManager[CountRows]:
-        return self._begin_stage(name, self._source.num_rows)
-
-    def _verify(self, paths: Sequence[Path]) -> None:
-        """Read the written files; nothing else is at work then."""
+def _rewrite(source: ScannedFiles, folder: Path, options: RewriteOptions, stage: Stage) -> RewriteSummary:
+    pa.default_memory_pool().release_unused()
+    share, sizes = share_memory(source, options, tree_bytes())
+    temporary_bytes, output_bytes = estimate(source, share, options)
+    groups = plan_output(source.num_rows, source.row_bytes, output_bytes, options)
+    pa.default_memory_pool().release_unused()
+    check_disk(folder, temporary_bytes, output_bytes, sizes.bucket_bytes)
+    write = partial(write_files, folder=folder, schema=source.columns, files=groups, options=options)
+    read, written = _Tally(), _Tally()
+    if options.shuffle:
+        random = derive_generator("rewrite", options.seed).bit_generator
+        with closing(ExternalShuffle(folder / "buckets", source.columns, sizes)) as shuffle:
+            with stage("scattering", source.num_rows) as count:
+                rows = _rows(source, share, read, count)
+                keyed = ((batch, random.random_raw(batch.num_rows)) for batch in rows)
+                buckets = shuffle.scatter(keyed, source.num_rows * (source.row_bytes + KEY_BYTES))
+            with stage("writing", source.num_rows) as count:
+                gathered = _counted(shuffle.gather(buckets), written, count)
+                paths, num_row_groups = write(gathered, are_views=False)
+        _compare(read, written, folder, "the temporary files")
+    else:
+        with stage("rewriting", source.num_rows) as count:
+            paths, num_row_groups = write(_rows(source, share, read, count), are_views=True)
+    num_rows = sum(pq.read_metadata(path).num_rows for path in paths)
+    if num_rows != read.num_rows:
+        raise DataError(f"{num_rows} rows were written but {read.num_rows} were read; rewrite again")
+    if options.verify:
+        # The written files are read; nothing else is at work then.
         files = [DataFile(str(path), path.stat().st_size) for path in paths]
-        written = scan_files(ReadingSection(), files, ReadRequest())
+        again, found = scan_files(ReadingSection(), files, ReadRequest()), _Tally()
         pa.default_memory_pool().release_unused()
-        share_bytes = min(written.ample_bytes, self._options.usable_bytes(tree_bytes()))
-        share = Share("the reader", max(written.min_bytes, share_bytes), _SETTING)
-        found = _Tally()
-        with self._stage("verifying") as count:
-            stream = (batch.drop_columns([ROW_COLUMN]) for batch in BlockStream(written, share))
-            for _ in _counted(stream, found, count):
+        share_bytes = min(again.ample_bytes, options.usable_bytes(tree_bytes()))
+        share = Share("the reader", max(again.min_bytes, share_bytes), _SETTING)
+        with stage("verifying", source.num_rows) as count:
+            for _ in _rows(again, share, found, count):
                 pass
-        self._compare(found, "the written files")
-
-    def _compare(self, found: "_Tally", where: str) -> None:
-        if (found.num_rows, found.checksum) != (self._read.num_rows, self._read.checksum):
-            raise DataError(
-                f"{self._folder}: the rows of {where} are not those that were read ({found.num_rows} with checksum "
-                f"{found.checksum}, not {self._read.num_rows} with {self._read.checksum}); is the disk sound?"
-            )
+        _compare(read, found, folder, "the written files")
+    return RewriteSummary(
+        num_rows=num_rows,
+        checksum=read.checksum,
+        num_files=len(paths),
+        num_row_groups=num_row_groups,
+        rows_per_row_group=-(-num_rows // max(1, num_row_groups)),
+        bytes_read=sum(file.size_bytes for file in source.files),
+        bytes_written=sum(path.stat().st_size for path in paths),
+        compression=options.compression,
+        seed=options.seed if options.shuffle else None,
+        verified=options.verify,
+        inputs=[file.path for file in source.files],
+    )
 
 
 class _Tally:
@@ -262,6 +226,18 @@ def _counted(batches: Iterable[pa.RecordBatch], tally: _Tally, count: CountRows)
         tally.add(batch)
         yield batch
         count(batch.num_rows)
+
+
+def _rows(source: ScannedFiles, share: Share, tally: _Tally, count: CountRows) -> Iterator[pa.RecordBatch]:
+    return _counted((batch.drop_columns([ROW_COLUMN]) for batch in BlockStream(source, share)), tally, count)
+
+
+def _compare(read: _Tally, found: _Tally, folder: Path, where: str) -> None:
+    if (found.num_rows, found.checksum) != (read.num_rows, read.checksum):
+        raise DataError(
+            f"{folder}: the rows of {where} are not those that were read ({found.num_rows} with checksum "
+            f"{found.checksum}, not {read.num_rows} with {read.checksum}); is the disk sound?"
+        )
 
 
 def share_memory(

@@ -4,7 +4,6 @@ import logging
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -13,7 +12,7 @@ from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
 from penstock.prep.tasks import LeftOut, Task, TaskProgress, TaskRecord
 from penstock.runtime.durable import Journal
-from penstock.runtime.memory import MemoryMonitor, stage_of
+from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.progress import ProgressLogger
 from penstock.runtime.worker_process import WorkerError, innermost
 from penstock.runtime.workers import Supervisor, WorkerEnd
@@ -31,14 +30,6 @@ class WatchOptions:
     stops_when_exceeded: bool = False
     """End when more memory was measured than allowed."""
     stop: StopRequest | None = None
-
-    @property
-    def ends_when_exceeded(self) -> bool:
-        """Whether somebody measures memory and ends a preparation that takes too much."""
-        return self.monitor is not None and self.stops_when_exceeded
-
-    def stage(self, name: str) -> AbstractContextManager[None]:
-        return stage_of(self.monitor, name)
 
 
 class Watch(Supervisor[Task]):

@@ -11,7 +11,6 @@ from sklearn.metrics import roc_auc_score
 
 from penstock.prep.sample_data.blocks import BLOCK_ROWS, KINDS, pieces, read_summary
 from penstock.prep.sample_data.clicks import MAX_LENGTH
-from penstock.prep.sample_data.criteo import Criteo
 from penstock.prep.sample_data.write import write_sample_data
 
 EVERY_KIND = {"clicks": ["click", "buy"], "criteo": ["label"]}
@@ -108,18 +107,3 @@ def test_buy_and_watch_time_only_after_a_click(clicks):
 
     assert (click[buy == 1] == 1).all()
     assert ((watched > 0) == (click == 1)).all()
-
-
-def test_thirteen_numbers_and_twenty_six_ids():
-    rows = Criteo(0).block(0).rows
-
-    assert rows.num_rows == BLOCK_ROWS
-    assert rows.schema.names == [
-        "label",
-        *(f"int_{place}" for place in range(1, 14)),
-        *(f"cat_{place}" for place in range(1, 27)),
-    ]
-    assert {rows.schema.field(f"int_{place}").type for place in range(1, 14)} == {pa.float32()}
-    assert {rows.schema.field(f"cat_{place}").type for place in range(1, 27)} == {pa.int64()}
-    shares = {place: rows[f"int_{place}"].null_count / BLOCK_ROWS for place in (2, 3, 12)}
-    assert shares == {2: 0.0, 3: pytest.approx(0.2, abs=0.02), 12: pytest.approx(0.75, abs=0.02)}

@@ -17,7 +17,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.sizes import format_size
 from penstock.observe.report import tables
 from penstock.observe.report.charts import BarSeries, Chart, Series, bar_chart, known_points, line_chart
-from penstock.observe.report.run_record import RunRecord, model_name, previous_run, read_runs
+from penstock.observe.report.run_record import RunRecord, model_name, previous_run, read_run, read_runs
 from penstock.observe.report.tables import Part, Table, Text
 
 REPORT = "report.html"
@@ -51,9 +51,9 @@ def write_report(model_dir: Path, others: Sequence[Path] = (), output: Path | No
         raise ConfigError(f"--output: there is no folder '{output.parent}'; make it first")
     if output is not None and output.is_dir():
         raise ConfigError(f"--output: '{output}' is a folder; name a file in it")
-    runs = read_runs([model_dir, *others])
-    page = page_of(runs, previous_run(runs[0]) if len(runs) == 1 else None)
-    path = output if output is not None else model_dir / (REPORT if len(runs) == 1 else COMPARISON)
+    runs = read_runs([model_dir, *others]) if others else [read_run(model_dir)]
+    page = page_of(runs, None if others else previous_run(runs[0]))
+    path = output if output is not None else model_dir / (COMPARISON if others else REPORT)
     path.write_text(page, encoding="utf-8")
     return path
 
@@ -70,6 +70,7 @@ def try_to_write_report(model_dir: Path) -> Path | None:
 def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str:
     """HTML of the page; `previous` is what a single run is compared with."""
     is_one = len(runs) == 1
+    names = " and ".join(filter(None, [", ".join(run.name for run in runs[:-1]), runs[-1].name]))
     speed = []
     for key, (title, label, options) in SPEED_CHARTS.items():
         series = curves(runs, [(run, title.split()[0].lower(), False, key) for run in runs])
@@ -78,32 +79,26 @@ def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str
     rows = [[name, *(each.get(name, "") for each in facts)] for name in dict.fromkeys(chain(*facts))]
     data: list[Part] = [Table(["", *(run.name for run in runs)], rows)] if rows else []
     data += [tables.data_profile(run, is_one) for run in runs if run.data_profile]
-    changes, changed = (
-        "What differs in the configuration",
-        [] if is_one else [tables.config_differences(runs)],
-    )
-    if is_one and runs[0].config and previous is not None:
-        changes, changed = (
-            f"Configuration since {previous.name}",
-            [tables.config_differences([previous, *runs])],
-        )
-    elif is_one and runs[0].config:
+    if not is_one:
+        since, changed = "What differs in the configuration", tables.config_differences(runs)
+    elif previous is not None:
+        since, changed = f"Configuration since {previous.name}", tables.config_differences([previous, *runs])
+    else:
         model = model_name(runs[0].config) or "this model"
         reason = f"No earlier run of {model} on the same train_input_path lies in a folder beside this one."
-        changes, changed = "What changed in the configuration", [Text(reason)]
+        since, changed = "What changed in the configuration", Text(reason)
     # Heading, parts and charts; a section without any is left out.
     sections: list[tuple[str, Iterable[Part], Iterable[Chart | None]]] = [
         ("Final metrics", [] if is_one else [tables.final_values(runs)], []),
         ("Quality", *quality(runs)),
-        ("Groups", tables.groups(runs), []),
+        ("Groups", tables.groups(runs) if any(run.group_auc for run in runs) else [], []),
         ("Evaluations", chain.from_iterable(map(tables.evaluations, runs)), []),
         ("Speed", [], speed),
         ("Memory", *memory(runs)),
         ("Data", data, []),
-        (changes, changed, []),
+        (since, [changed] if runs[0].config or not is_one else [], []),
         ("Configuration", tables.configuration(runs), []),
     ]
-    names = " and ".join(filter(None, [", ".join(run.name for run in runs[:-1]), runs[-1].name]))
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True)
     return environment.get_template("page.html.j2").render(
         names=names,
@@ -202,7 +197,10 @@ def quality(runs: Sequence[RunRecord]) -> tuple[list[Part], list[Chart | None]]:
         for run in runs:
             found += [(run, "train", False, "train_metrics", name), (run, "eval", True, "metrics", name)]
         charts.append(line_chart(name, name, curves(runs, found), mark=mark))
-    return too_short, [*charts, *rate_charts(runs), calibration_chart(runs)]
+    charts += rate_charts(runs)
+    if any(run.calibration_bins for run in runs):
+        charts.append(calibration_chart(runs))
+    return too_short, charts
 
 
 def rate_charts(runs: Sequence[RunRecord]) -> Iterator[Chart | None]:

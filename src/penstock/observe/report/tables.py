@@ -143,7 +143,7 @@ def groups(runs: Sequence[RunRecord]) -> list[Part]:
         found.append((run.name, [note, Table(["group", "rows", "AUC"], rows, "numbers narrow")]))
     if len(runs) == 1:
         return [part for _, parts in found for part in parts]
-    return [{"form": "beside", "value": found}] if found else []
+    return [{"form": "beside", "value": found}]
 
 
 # --- Data ------------------------------------------------------------------------------------------------
