@@ -89,7 +89,8 @@ def fields_of(section: type[Section]) -> Mapping[str, FieldShape]:
         key = info.alias or name
         annotation = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
         markers = tuple(note for note in info.metadata if isinstance(note, Marker))
-        default = None if info.is_required() else info.get_default()  # None of a section: nobody asks for it
+        is_made = info.default_factory is not None  # a section, whose default nobody asks for
+        default = None if info.is_required() or is_made else info.get_default()
         fields[key] = FieldShape(name, key, _shape(annotation), markers, info, default)
     return fields
 
