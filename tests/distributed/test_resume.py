@@ -83,17 +83,6 @@ def test_another_optimizer_than_before_is_refused_by_name(tmp_path):
         load_training_state(checkpoint, other.model, other.optimizer)
 
 
-def test_loading_state_does_not_move_parameters_or_rates(tmp_path):
-    _, checkpoint = saved_after(2, tmp_path)
-    loaded = Training.start("adagrad", "adam")
-
-    load_training_state(checkpoint, loaded.model, loaded.optimizer)
-
-    assert [group["lr"] for group in loaded.optimizer.param_groups] == [0.01]
-    assert all(parameter.grad is None for parameter in loaded.optimizer.params.values())
-    assert torch.equal(loaded.model.module.never_used, torch.ones(2))
-
-
 def test_a_checkpoint_before_the_first_step_loads(tmp_path):
     start, checkpoint = saved_after(0, tmp_path)
     again = Training.start("adagrad", "adam")
