@@ -143,15 +143,6 @@ def test_what_would_be_read_as_raw_data(raw: Path, input_path: str, folder: str,
     assert str(error.value).startswith(f"preprocessing.output_dir: {folder} {problem}")
 
 
-@pytest.mark.parametrize(
-    "input_path", ["data/raw", "data/*.txt", "data/*/*.txt", "data/**/*.txt", "data/b.txt"]
-)
-def test_folders_apart(raw: Path, input_path: str):
-    del raw
-
-    check_output_folder(OUTPUT_DIR, "data/processed", input_path, list_inputs(input_path, of_any_kind=True))
-
-
 def test_a_folder_of_somebody_else(raw: Path):
     raw.chmod(0o755)
     (raw / "data").chmod(0o555)

@@ -27,7 +27,7 @@ from penstock.runtime.durable import Journal
 from penstock.runtime.memory import MemoryMonitor, process_tree
 from penstock.runtime.progress import Fields, ProgressLogger
 from penstock.runtime.world import available_cores
-from penstock.training.events import Evaluated, Event, Logged, Skipped, Step
+from penstock.training.events import Evaluated, Event, Logged, Skipped, Started, Step
 from penstock.training.learning_rates import LearningRates
 from penstock.training.progress import TrainingProgress
 from penstock.training.sections import TrainConfig
@@ -154,7 +154,7 @@ class RunLog(ExitStack):
 
 
 class TensorBoard(ExitStack):
-    """Listens to a trainer inside a `with` block and writes its summaries, into files made with their first line."""
+    """Listens to a trainer inside a `with` block and writes its summaries; those of evaluations have their own file."""
 
     def __init__(
         self,
@@ -174,6 +174,9 @@ class TensorBoard(ExitStack):
     def __call__(self, event: Event) -> None:
         part, scalars = "train", dict[str, float]()
         match event:
+            case Started():
+                self._open(part)  # the run can be seen from here on
+                return
             case Step(progress=progress):
                 if self._histogram_steps and progress.step % self._histogram_steps == 0:
                     self._histograms(progress.step)
@@ -224,17 +227,20 @@ class TensorBoard(ExitStack):
             found["global_gradient_norm"] = float(np.linalg.norm(list(norms.values())))
         return found
 
+    def _open(self, part: str) -> None:
+        """Later files of a folder follow earlier ones in the order of their names."""
+        folder = self._folder / TENSORBOARD_FOLDER / part
+        folder.mkdir(parents=True, exist_ok=True)
+        seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+        name = f"events.out.tfevents.{seconds:010d}.{nanoseconds:09d}.{socket.gethostname()}"
+        self._files[part] = self.enter_context((folder / name).open("xb"))
+        self._write(part, 0, _field(3, "brain.Event:2"))
+        # From the first step of this file on, earlier files do not count.
+        self._write(part, self._first_step, _field(7, _field(1, _SESSION_START)))
+
     def _write(self, part: str, step: int, content: bytes) -> None:
-        """Into the file of a part; later files of a folder follow earlier ones in the order of their names."""
         if part not in self._files:
-            folder = self._folder / TENSORBOARD_FOLDER / part
-            folder.mkdir(parents=True, exist_ok=True)
-            seconds, nanoseconds = divmod(time.time_ns(), 10**9)
-            name = f"events.out.tfevents.{seconds:010d}.{nanoseconds:09d}.{socket.gethostname()}"
-            self._files[part] = self.enter_context((folder / name).open("xb"))
-            self._write(part, 0, _field(3, "brain.Event:2"))
-            # From the first step of this file on, earlier files do not count.
-            self._write(part, self._first_step, _field(7, _field(1, _SESSION_START)))
+            self._open(part)
         event = _field(1, time.time()) + _field(2, step) + content
         for data in (struct.pack("<Q", len(event)), event):
             checksum = int(masked_crc32c(np.frombuffer(data, np.uint8), 0, len(data)))
