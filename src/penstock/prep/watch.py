@@ -130,7 +130,10 @@ class Watch(Supervisor[Task]):
     def tick(self) -> None:
         """Show how far it is; raise when somebody asked to stop, or memory has run out."""
         files = self._files_done + sum(event.num_files for event in self._running.values())
-        self._progress.advance(files - self._progress.done, self._fields)
+        if files != self._progress.done:
+            self._progress.advance(files - self._progress.done, self._fields)
+        else:
+            self._progress.refresh(self._fields)
         self._check_stop()
         monitor = self._options.monitor
         if monitor is not None and self._exceeds(monitor):

@@ -42,23 +42,21 @@ class Share:
                 if give_up():
                     return False
                 self._changed.wait()
-            self._count(num_bytes)
+            self.held_bytes += num_bytes
+            self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+        if self.whole is not None:
+            self.whole.acquire(num_bytes)  # at once: all parts together are no larger
         return True
 
     def split(self, count: int) -> "list[Share]":
         """Equal parts of this share, for holders that must not wait for each other."""
         return [Share(self.name, self.limit_bytes // count, self.setting, whole=self) for _ in range(count)]
 
-    def _count(self, num_bytes: int) -> None:
-        self.held_bytes += num_bytes
-        self.peak_bytes = max(self.peak_bytes, self.held_bytes)
-        if self.whole is not None:
-            with self.whole._changed:
-                self.whole._count(num_bytes)
-
     def release(self, num_bytes: int) -> None:
+        if self.whole is not None:
+            self.whole.release(num_bytes)
         with self._changed:
-            self._count(-num_bytes)
+            self.held_bytes -= num_bytes
             self._changed.notify_all()
 
     def wake(self) -> None:

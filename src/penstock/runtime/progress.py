@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Protocol, Self, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -26,13 +26,23 @@ _BAR_CELLS, _MIN_BAR_CELLS = 24, 4
 _TIME_LEFT = "left"
 
 
-@dataclass(frozen=True, slots=True)
+class Display(Protocol):
+    stays: bool
+    """Whether what was shown before is still there, so that long work should show less and less often."""
+
+    def show(self, done: int, total: int | None, fields: Fields) -> None: ...
+    def note(self, line: str) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
 class PlainLines:
     """One line per call: for files, pipes and CI."""
 
     title: str
     unit: str
     stream: TextIO
+    stays: bool = True
 
     def show(self, done: int, total: int | None, fields: Fields) -> None:
         of_total = f"/{total:,}" if total is not None else ""
@@ -42,9 +52,14 @@ class PlainLines:
     def note(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
 
+    def close(self) -> None:
+        pass
+
 
 class Bar:
     """A live bar, of what fits in one line of the terminal."""
+
+    stays = False
 
     def __init__(self, title: str, unit: str, console: Console) -> None:
         self._title, self._unit = title, unit
@@ -103,7 +118,7 @@ class ProgressLogger:
         show_rate: bool = True,
         show_end: bool = True,
         min_seconds: float = 1.0,
-        display: PlainLines | Bar | None = None,
+        display: Display | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`done` units were done before, and do not count for the rate. `plain`: lines, also on a terminal.
@@ -118,25 +133,32 @@ class ProgressLogger:
             is_plain = plain or not console.is_terminal
             display = PlainLines(title, unit, sys.stderr) if is_plain else Bar(title, unit, console)
         self._display = display
-        self.note = display.note
         self._show_rate, self._show_end = show_rate, show_end
         self._started_at, self._done_before = clock(), done
         self._shown_at, self._shown_done = self._started_at, done
         self._fields: Callable[[], Fields] = dict
 
     def advance(self, count: int = 1, fields: Callable[[], Fields] = dict) -> None:
-        """Count `count` units, or none where a unit takes long and only its fields have changed.
-
-        `fields` is asked only when a line is due, so it may be dear.
-        """
+        """Count `count` units; `fields` is asked only when a line is due, so it may be dear."""
         before, self.done, self._fields = self.done, self.done + count, fields
         every = self._every or 1
         if count and before // every == self.done // every:
             return
         now, pause = self._clock(), self._min_seconds
-        if self._every is None and isinstance(self._display, PlainLines):
+        if self._every is None and self._display.stays:
             pause = max(pause, min((now - self._started_at) / 10, _MAX_PAUSE_SECONDS))
         if now - self._shown_at >= pause:
+            self._show()
+
+    def refresh(self, fields: Callable[[], Fields]) -> None:
+        """Show what goes on inside a unit that takes long."""
+        self.advance(0, fields)
+
+    def note(self, line: str) -> None:
+        self._display.note(line)
+
+    def finish(self) -> None:
+        if self.done != self._shown_done:
             self._show()
 
     def _show(self) -> None:
@@ -157,10 +179,9 @@ class ProgressLogger:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self._show_end and self.done != self._shown_done:
-            self._show()
-        if isinstance(self._display, Bar):
-            self._display.close()
+        if error is None and self._show_end:
+            self.finish()
+        self._display.close()
 
 
 def clock_time(seconds: float) -> str:
