@@ -12,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.sizes import MIB
+from penstock.data.chain import Chain, Shuffling, open_rows
 from penstock.data.memory_plan import StageShares, share_data_path, shuffle_bytes_of
+from penstock.data.sources import ScannedSource
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
 from penstock.readers.order import Shard
 from penstock.readers.stream import RecordStream
-from penstock.run.data import DataSource, open_source, resumed_state, training_rows
+from penstock.run.data import DataSource, open_source, resumed_state
 from penstock.run.run_config import DataConfig
 from penstock.runtime.budget import MemoryBudget
 from tests.readers.samples import take
@@ -87,9 +89,9 @@ class Rank:
             by_cost=case.cost_limit is not None,
         )
         self.shares = StageShares.of(self.budget)
-        self.stream: RecordStream = training_rows(
-            case.config(), source, self.shares, case.window_rows, self.shard
-        )
+        shuffling = Shuffling(MIB, 3, case.window_rows) if case.window_rows else None
+        chain = Chain(ScannedSource(source.scanned), shard=self.shard, shuffling=shuffling, cut=source.cut)
+        self.stream: RecordStream = open_rows(chain, self.shares)
 
     def load(self, states: list[dict]) -> None:
         self.stream.load_state_dict(resumed_state(states, self.source, self.shares, self.shard))

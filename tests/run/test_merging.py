@@ -15,7 +15,7 @@ from penstock.config.sizes import format_size
 from penstock.prep.merge.merging import MergeResult
 from penstock.prep.merge.options import DeclaredTypes, MergeOptions
 from penstock.prep.sections import Preprocessing
-from penstock.run.merge import merge_options, merge_run, merged_lines, verify_run
+from penstock.run.preparation import merge_options, merge_run, merged_lines, verify_run
 from penstock.run.run_config import RunConfig
 from tests.prep.merge.inputs import all_bytes, write_batches
 from tests.prep.raw import enter_folder, events

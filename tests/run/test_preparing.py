@@ -80,7 +80,7 @@ def test_the_peaks_of_one_that_fails_are_in_the_log(folder: Path):
 
 
 def test_nothing_is_measured_where_that_is_switched_off(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delattr("penstock.run.merge.MemoryMonitor")
+    monkeypatch.delattr("penstock.run.preparation.MemoryMonitor")
     edits = {"memory.monitor": False, "preprocessing.verbose": False}
 
     result = penstock.prepare(penstock.load_run("prep.yaml", edits))

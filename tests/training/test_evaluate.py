@@ -20,9 +20,7 @@ from penstock.training.evaluate import (
     bins_of,
     evaluate,
     evaluation_mode,
-    group_auc,
 )
-from penstock.training.progress import TrainingProgress
 from penstock.training.task_metrics import TaskMetrics
 
 
@@ -100,19 +98,19 @@ WITHOUT_A_POSITIVE = Evaluation(
 
 
 def test_a_record_says_what_was_found_and_has_no_key_for_what_there_is_nothing_of():
-    record = WITHOUT_A_POSITIVE.as_record(TrainingProgress(step=20, epoch=1), 0.12345, saved=True)
+    record = WITHOUT_A_POSITIVE.as_record(20, 1, 0.12345, saved=True)
 
     expected = {"step": 20, "epoch": 1, "rows": 200, "seconds": 0.123, "checkpoint": "step-20"}
     assert {name: record[name] for name in expected} == expected
     assert record["remarks"] == {"auc": "no positive rows"}
     assert {"calibration_bins", "group_auc"}.isdisjoint(record)
-    assert Evaluation({}, {}, 1).as_record(TrainingProgress(), 0.1, saved=False)["checkpoint"] is None
+    assert Evaluation({}, {}, 1).as_record(0, 0, 0.1, saved=False)["checkpoint"] is None
 
 
 def test_an_evaluation_is_recalled_with_the_reason_for_a_missing_value(tmp_path):
     journal = Journal(tmp_path / "eval_result.jsonl")
     for step in (10, 20):
-        journal.write(WITHOUT_A_POSITIVE.as_record(TrainingProgress(step=step), 0.1, saved=True))
+        journal.write(WITHOUT_A_POSITIVE.as_record(step, 0, 0.1, saved=True))
 
     found = Evaluation.recalled(journal.read(), 20)
 
@@ -148,6 +146,10 @@ def grouped(groups: list[int]) -> BoundMetric:
 
 
 def test_the_largest_groups_of_a_metric_that_has_groups() -> None:
-    assert group_auc({"grouped_auc": grouped([3])}) == [{"group": 3, "rows": 2, "auc": 1.0}]
-    assert len(group_auc({"grouped_auc": grouped(list(range(100)))})) == MAX_GROUPS
-    assert group_auc({"auc": BoundMetric("auc", AUC(), "probs", "click")}) == []
+    few, many = (
+        evaluate(nn.Linear(1, 1), Doubler(), [], TaskMetrics({"grouped_auc": grouped(groups)}))
+        for groups in ([3], list(range(100)))
+    )
+
+    assert few.group_auc == [{"group": 3, "rows": 2, "auc": 1.0}]
+    assert len(many.group_auc) == MAX_GROUPS

@@ -8,7 +8,7 @@ from torch import nn
 from penstock.config.errors import ConfigError
 from penstock.tensors.batch import Batch
 from penstock.tensors.record_batch import RecordBatchTensor
-from penstock.training.predict import as_arrow, predict
+from penstock.training.evaluate import as_arrow, predict
 
 
 class FirstLabel:

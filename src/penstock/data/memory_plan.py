@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.data.window import window_bytes
 from penstock.readers.files import is_uri
@@ -63,24 +62,6 @@ class StageShares:
             name: budget.shares.get(f"{stream}{name.replace('_', ' ')}") for name in names
         }
         return cls(**shares)
-
-
-def share_model(
-    budget: MemoryBudget,
-    process_bytes: int,
-    model_bytes: int,
-    step_bytes: int,
-    rows_setting: str = "data_config.batch_size",
-) -> None:
-    """Shares of what cannot be made smaller; `rows_setting` decides how many rows a step has."""
-    if process_bytes > budget.limit_bytes:
-        raise BudgetExceeded(
-            f"memory.limit: is {format_size(budget.limit_bytes)}, but python, torch and torchrec take "
-            f"{format_size(process_bytes)} just by being imported; raise it"
-        )
-    budget.share("process", process_bytes)
-    budget.share("model", model_bytes, setting="embedding sizes in feature_configs")
-    budget.share("step", step_bytes, setting=rows_setting)
 
 
 def shuffle_bytes_of(scanned: ScannedFiles, num_rows: int) -> int:

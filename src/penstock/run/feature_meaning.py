@@ -12,7 +12,7 @@ from typing import Any
 from penstock.checkpoint import Checkpoint
 from penstock.config.errors import CheckpointError
 from penstock.features.build import feature_names
-from penstock.features.sections import FeatureConfig, FgMode
+from penstock.features.sections import FgMode
 from penstock.run.requirements import model_section
 from penstock.run.run_config import RunConfig
 
@@ -53,14 +53,21 @@ def feature_meaning(run: RunConfig) -> Meaning:
     data, groups = run.data_config, model_section(run).feature_groups
     used = {name for group in groups for name in group.feature_names}
     mode = data.resolved_fg_mode()
+    without = {*_WITHOUT_MEANING, *_UNUSED_IN_MODE.get(mode, ())}
+    features: Meaning = {}
+    for config in run.feature_configs:
+        chosen, names = config.chosen("feature"), feature_names(config)
+        assert chosen is not None, "a feature has a type: the run file was checked"
+        kind, section = chosen
+        options = section.model_dump(mode="json", exclude=without)
+        for name in _EMPTY_IS_ABSENT & options.keys():
+            options[name] = options[name] or None
+        if "embedding_name" in options:
+            options["embedding_name"] = section.embedding_name or f"{section.feature_name}_emb"
+        features |= {name: {"kind": kind, **options} for name in names if name in used}
     meaning: Meaning = {
         "fg_mode": mode.value,
-        "features": {
-            name: _options(config, mode)
-            for config in run.feature_configs
-            for name in feature_names(config)
-            if name in used
-        },
+        "features": features,
         "feature_groups": {
             group.group_name: group.model_dump(mode="json", exclude={"group_name"}) for group in groups
         },
@@ -81,18 +88,6 @@ def other_meaning(checkpoint: Checkpoint, run: RunConfig) -> str | None:
         return f"{checkpoint.path}: does not say what its features mean"
     difference = next(differences(checkpoint.documents[DOCUMENT], feature_meaning(run)), None)
     return f"{checkpoint.path}: {difference}" if difference else None
-
-
-def _options(config: FeatureConfig, mode: FgMode) -> Meaning:
-    chosen = config.chosen("feature")
-    assert chosen is not None, "a feature has a type: the run file was checked"
-    kind, section = chosen
-    options = section.model_dump(mode="json", exclude={*_WITHOUT_MEANING, *_UNUSED_IN_MODE.get(mode, ())})
-    for name in _EMPTY_IS_ABSENT & options.keys():
-        options[name] = options[name] or None
-    if "embedding_name" in options:
-        options["embedding_name"] = section.embedding_name or f"{section.feature_name}_emb"
-    return {"kind": kind, **options}
 
 
 def differences(saved: Meaning, current: Meaning) -> Iterator[str]:

@@ -13,17 +13,20 @@ from penstock.config.difference import changed_settings, flattened
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.nearest import hint
 from penstock.config.write import dump_yaml
-from penstock.data.memory_plan import StageShares, share_model
+from penstock.data.memory_plan import StageShares
+from penstock.distributed.groups import compute_device
+from penstock.distributed.sharding import shard
 from penstock.distributed.state import load_averages, load_model_state, model_state
 from penstock.export.sections import ExportConfig
-from penstock.run.build import ShardedModel, make_model, shard_model, used_features
-from penstock.run.data import resumed_state
+from penstock.models import build_model
+from penstock.models.model import TrainWrapper
+from penstock.run.data import build_parser, resumed_state
 from penstock.run.feature_meaning import other_meaning, require_same_meaning
-from penstock.run.requirements import scores_by_averages, train_section
+from penstock.run.requirements import model_section, scores_by_averages, train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.run_file import load_run
 from penstock.run.session import Session
-from penstock.run.training import Training, model_bytes, step_bytes
+from penstock.run.training import ShardedModel, Training, share_model
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import limit_of
 from penstock.training.best import BestMetric, marked_step, require_best_step
@@ -95,19 +98,21 @@ def open_scoring(
     with monitor.stage("build"):
         checkpoint = find_checkpoint(run, which)
         require_same_meaning(checkpoint, run)
-        model = make_model(run, used_features(run), "meta")
+        features, data = build_parser(run, with_labels=False).features, run.data_config
+        labels, weights = data.label_fields, data.sample_weight_fields
+        model = build_model(model_section(run), features, labels, weights, table_device="meta")
         budget = MemoryBudget(limit_of(run.memory))
-        share_model(budget, monitor.sample(), model_bytes(model, None), step_bytes(model, batch_size))
-        sharded = shard_model(model, None, session.world)
-        load_whole_model(checkpoint, sharded.module)
+        share_model(budget, monitor.sample(), model, None, batch_size)
+        module = shard(TrainWrapper(model), None, session.world)
+        load_whole_model(checkpoint, module)
         if scores_by_averages(run):
-            load_averages(checkpoint, sharded.module)
-    return sharded, checkpoint, budget
+            load_averages(checkpoint, module)
+    return ShardedModel(module, model, compute_device(session.world)), checkpoint, budget
 
 
 def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
     """The latest checkpoint, the best, or the one that a path means; every byte of it is checked."""
-    folder = ModelDir.of(run.model_dir)
+    folder = ModelDir(Path(run.model_dir))
     if which is None or which in WORDS:
         return checkpoint_of_run(folder, which, run.export_config)
     if Path(which).exists() or _run_and_word(Path(which))[0] is not None:
@@ -152,7 +157,7 @@ def continue_run(
     without = {*(() if restore_optimizer else ("rates",)), *(("early_stopping",) if new_data else ())}
     checkpoints.restore(checkpoint, training.progress, optimizer=restore_optimizer, without=without)
     if new_data:
-        _warn_of_old_data(checkpoint, run, training)
+        _warn_of_old_data(checkpoint, training)
         training.progress.move_to_new_data()
         training.batches.set_epoch(training.progress.epoch)
     else:
@@ -165,16 +170,13 @@ def continue_run(
     _report_other_settings(checkpoint, run, folder, new_data)
 
 
-def fine_tune(run: RunConfig, training: Training) -> None:
-    """Start from another run's model, where the run file names one, at step 0; what only one of them has is listed."""
-    train = train_section(run)
-    if not train.fine_tune_checkpoint:
-        return
-    checkpoint = checkpoint_at(Path(train.fine_tune_checkpoint), "train_config.fine_tune_checkpoint")
+def fine_tune(run: RunConfig, training: Training, path: str, map_file: str | None) -> None:
+    """Start from another run's model at step 0; what only one of them has is listed."""
+    checkpoint = checkpoint_at(Path(path), "train_config.fine_tune_checkpoint")
     logger.info("fine-tuning from %s", checkpoint.path)
     if problem := other_meaning(checkpoint, run):  # which fine-tuning learns
         logger.warning("fine-tuning from %s", problem)
-    difference = load_renamed(checkpoint, training.sharded.module, train.fine_tune_ckpt_param_map)
+    difference = load_renamed(checkpoint, training.sharded.module, map_file)
     if difference:
         logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
 
@@ -185,12 +187,12 @@ def saved_shuffle_rows(folder: ModelDir) -> int | None:
     return None if document is None else int(document["num_rows"])
 
 
-def _warn_of_old_data(checkpoint: Checkpoint, run: RunConfig, training: Training) -> None:
+def _warn_of_old_data(checkpoint: Checkpoint, training: Training) -> None:
     saved, present = checkpoint.documents["position"][0], training.batches.state_dict()
     if saved["order"]["files"] != [list(file) for file in present["order"]["files"]]:
         return
     case = "the files are those of before, which were read to their end; they are trained again"
-    if 0 < training.progress.epoch_steps != training.plan.source.num_batches(run.data_config):
+    if 0 < training.progress.epoch_steps != training.plan.source.num_batches():
         case = (
             "the run stopped in the middle of these files, which are now read from their first row again; "
             "--continue_train would go on where it stopped"

@@ -72,5 +72,5 @@ def _environment_edits() -> list[tuple[str, Any]]:
 
 def write_text_config(run: RunConfig) -> None:
     """The final config of a run as protobuf text, beside its run.yaml."""
-    folder = ModelDir.of(run.model_dir)
+    folder = ModelDir(Path(run.model_dir))
     folder.write_text(folder.path / "run.config", dump_text(run))

@@ -1,8 +1,7 @@
 """Everything of a training run that a checkpoint holds, and how it comes back."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -14,7 +13,9 @@ from penstock.config.errors import CheckpointError
 from penstock.distributed.state import load_model_state, load_training_state, training_state
 from penstock.optim.ema import DenseAverages
 from penstock.runtime.world import Resumable, State
-from penstock.training.progress import TrainingProgress
+from penstock.training.best import BestMetric, EarlyStop, best_step
+from penstock.training.events import TrainingProgress
+from penstock.training.model_dir import ModelDir
 
 
 @dataclass(slots=True)
@@ -27,27 +28,27 @@ class RunCheckpoints:
     """What else has a state, by the name of its document in a checkpoint."""
     documents: Mapping[str, Any]
     """What every checkpoint of the run says, whatever the step."""
-    best_steps: Callable[[int], tuple[int, ...]] = lambda newest: ()
-    """The best steps before the newest, which stay though they are old."""
+    folder: ModelDir
+    best_metric: BestMetric
+    early_stop: EarlyStop | None
     saved_step: int | None = field(default=None, init=False)
     """The newest step that has a whole checkpoint."""
 
-    def save(self, progress: TrainingProgress, position: State) -> Path:
+    def save(self, progress: TrainingProgress, position: State) -> None:
         """Write one checkpoint: whole, or absent. `position` is that after the last row of the last finished batch."""
-        path = self.store.save(
+        self.store.save(
             progress.step,
             training_state(self.module, self.optimizer, self.averages),
             {
-                "progress": progress.state_dict(),
+                "progress": asdict(progress),
                 "position": [position],
                 "generator": torch.get_rng_state().numpy(),
                 **self.documents,
                 **{name: part.state_dict() for name, part in self.resumables.items()},
             },
-            protect=self._protected(progress.step),
+            protect=self._best_steps(progress.step) if self.store.keep else (),
         )
         self.saved_step = progress.step
-        return path
 
     def restore(
         self, checkpoint: Checkpoint, progress: TrainingProgress, *, optimizer: bool, without: set[str]
@@ -57,7 +58,8 @@ class RunCheckpoints:
             load_training_state(checkpoint, self.module, self.optimizer, self.averages)
         else:
             load_whole_model(checkpoint, self.module)
-        progress.load_state_dict(checkpoint.documents["progress"])
+        for name, value in checkpoint.documents["progress"].items():
+            setattr(progress, name, value)
         for name, part in self.resumables.items():
             if name in checkpoint.documents and name not in without:
                 part.load_state_dict(checkpoint.documents[name])
@@ -66,14 +68,18 @@ class RunCheckpoints:
 
     def remove_stale(self) -> None:
         assert self.saved_step is not None
-        self.store.remove_stale(self._protected(self.saved_step))
+        self.store.remove_stale(self._best_steps(self.saved_step) if self.store.keep else ())
 
     def restore_parameters(self, step: int) -> None:
         """Bring the model, and nothing else, to where it was after a step that is saved."""
         load_whole_model(self.store.open(step), self.module)
 
-    def _protected(self, newest: int) -> tuple[int, ...]:
-        return self.best_steps(newest) if self.store.keep else ()
+    def _best_steps(self, newest: int) -> tuple[int, ...]:
+        """The best steps before the newest, which stay though they are old."""
+        before = (record for record in self.folder.evaluations.read() if record["step"] < newest)
+        stopping = None if self.early_stop is None else self.early_stop.best_step
+        best = (best_step(before, self.best_metric), stopping)
+        return tuple(step for step in best if step is not None)
 
 
 def load_whole_model(checkpoint: Checkpoint, model: torch.nn.Module) -> None:

@@ -12,7 +12,7 @@ from penstock.config.errors import ConfigError
 from penstock.models.model import Model
 from penstock.optim.row_adam import table_kernels
 from penstock.runtime.world import State
-from penstock.training.sections import GradClipping, GradScaler, TrainConfig
+from penstock.training.sections import GradClipping, GradScaler
 
 PRECISIONS = {"BF16": torch.bfloat16, "FP16": torch.float16}
 """What autocast computes in, by the name in the run file."""
@@ -25,13 +25,13 @@ _CURES = {
 
 
 @contextmanager
-def computing_in(precision: torch.dtype | None, device: torch.device) -> Iterator[None]:
-    """Autocast, or nothing; what a processor cannot do in this precision is reported as such."""
+def computing_in(precision: torch.dtype, device: torch.device) -> Iterator[None]:
+    """Autocast; what a processor cannot do in this precision is reported as such."""
     try:
-        with torch.autocast(device.type, precision, enabled=precision is not None):
+        with torch.autocast(device.type, precision):
             yield
     except RuntimeError as error:
-        if precision is None or "could not create a primitive" not in str(error):
+        if "could not create a primitive" not in str(error):
             raise
         name = next(name for name, dtype in PRECISIONS.items() if dtype is precision)
         raise ConfigError.at(
@@ -40,21 +40,8 @@ def computing_in(precision: torch.dtype | None, device: torch.device) -> Iterato
         ) from error
 
 
-@contextmanager
-def tensor_float_32(train: TrainConfig | None) -> Iterator[None]:
-    """Inside, a GPU computes float32 products in TF32 where the run file lets it; CPUs have no such thing."""
-    convolutions, products = torch.backends.cudnn, torch.backends.cuda.matmul
-    before = convolutions.allow_tf32, products.allow_tf32
-    if train is not None:
-        convolutions.allow_tf32, products.allow_tf32 = train.cudnn_allow_tf32, train.cuda_matmul_allow_tf32
-    try:
-        yield
-    finally:
-        convolutions.allow_tf32, products.allow_tf32 = before
-
-
 class LossScaling:
-    """Takes the gradients of a loss in FP16, and moves parameters only where all of them are finite."""
+    """Takes the gradients of a loss in FP16, which are to be used only where all of them are finite."""
 
     def __init__(
         self, section: GradScaler, model: nn.Module, parameters: Iterable[nn.Parameter], device: torch.device
@@ -70,15 +57,10 @@ class LossScaling:
     def scale(self) -> float:
         return float(self._scaler.get_scale())
 
-    def learn(self, loss: torch.Tensor, move: Callable[[], None]) -> bool:
-        """Move tables, then call `move` for everything else, with true gradients; or neither, which gives False."""
+    def backward(self, loss: torch.Tensor) -> bool:
+        """Take true gradients and move the tables; or, where a gradient is not finite, neither: False."""
         torch.autograd.backward(self._scaler.scale(loss))
-
-        def move_all() -> None:
-            self._looked_up.pass_on()
-            move()
-
-        update = _Update([*self._parameters, *self._looked_up.values()], move_all)
+        update = _Update([*self._parameters, *self._looked_up.values()], self._looked_up.pass_on)
         self._scaler.step(cast(torch.optim.Optimizer, update))
         self._scaler.update()
         self._looked_up.forget()
@@ -144,12 +126,12 @@ class _Update:
 
 
 def gradient_clipper(
-    section: GradClipping | None, parameters: Iterable[torch.nn.Parameter]
-) -> Callable[[], object]:
-    """What to call between the backward pass and the update; it does nothing where nothing was asked for."""
+    section: GradClipping, parameters: Iterable[torch.nn.Parameter]
+) -> Callable[[], object] | None:
+    """What to call between the backward pass and the update; None where nothing was asked for."""
     kept = list(parameters)
-    if section is None or section.clipping_type == "none":
-        return lambda: None
+    if section.clipping_type == "none":
+        return None
     if section.clipping_type == "value":
         return partial(torch.nn.utils.clip_grad_value_, kept, section.max_gradient)
     return partial(torch.nn.utils.clip_grad_norm_, kept, section.max_gradient, section.norm_type)
