@@ -28,7 +28,6 @@ from measuring import criteo
 from measuring.rounds import alternate, report
 
 import penstock
-from penstock.observe.log import RunLog
 from penstock.run.session import Session, computing
 from penstock.run.train import build_checkpoints, build_trainer, write_header
 from penstock.run.training import Training, build_training, plan_training
@@ -131,10 +130,9 @@ def in_turns(stack: ExitStack, session: Session, edits: dict[str, object]) -> Ca
     training = stack.enter_context(build_training(run, session, plan_training(run, session)))
     folder, progress, plan = ModelDir(Path(run.model_dir)), training.progress, training.plan
     checkpoints = build_checkpoints(run, training, session, folder)
-    log = RunLog(folder.log, progress, training.rates, plan.train_metrics, session.monitor)
+    stop, control = StopRequest(), Control(training.step.rates)
+    trainer, log = build_trainer(run, training, session, checkpoints, folder, control, None, stop, stack)
     header = partial(write_header, run, plan, folder, log, None, True, time.perf_counter())
-    stop, control = StopRequest(), Control(training.rates)
-    trainer = build_trainer(run, training, session, checkpoints, folder, control, None, stop, log, stack)
     trainer.listeners = [header, *trainer.listeners]
     in_memory = itertools.cycle(kept(training))
 

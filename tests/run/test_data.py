@@ -8,7 +8,6 @@ import yaml
 import penstock
 from penstock.config.sizes import GIB, MIB
 from penstock.data.chain import ByRows
-from penstock.data.memory_plan import StageShares
 from penstock.features.parser import Parser
 from penstock.features.task_columns import SideColumns
 from penstock.readers.files import list_files
@@ -52,7 +51,7 @@ def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(files):
     budget.share("reader", 16 * MIB)
     budget.share("prefetch", 16 * MIB)
 
-    with open_batches(config, kept, StageShares.of(budget)) as batches:
+    with open_batches(config, kept, budget) as batches:
         found = [batch.reserves.get()["click"].to_pylist() for batch in batches]
 
     assert found == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]

@@ -88,13 +88,12 @@ class Rank:
             prefetch_bytes=MIB,
             by_cost=case.cost_limit is not None,
         )
-        self.shares = StageShares.of(self.budget)
         shuffling = Shuffling(MIB, 3, case.window_rows) if case.window_rows else None
         chain = Chain(ScannedSource(source.scanned), shard=self.shard, shuffling=shuffling, cut=source.cut)
-        self.stream: RecordStream = open_rows(chain, self.shares)
+        self.stream: RecordStream = open_rows(chain, StageShares.of(self.budget))
 
     def load(self, states: list[dict]) -> None:
-        self.stream.load_state_dict(resumed_state(states, self.source, self.shares, self.shard))
+        self.stream.load_state_dict(resumed_state(states, self.source, self.budget, self.shard))
 
     def check_limits(self) -> None:
         for share in self.budget.shares.values():

@@ -88,9 +88,8 @@ def model_bytes(train: dict[str, Any] | None) -> int:
     """The share of the model of the desk, of which only the dense part is counted."""
     run = penstock.RunConfig.model_validate(yaml.safe_load(RUN_FILE))
     model = penstock.build_model(run)
-    budget = MemoryBudget(GIB)
     config = None if train is None else TrainConfig.model_validate({"num_steps": 1, "dense_optimizer": train})
-    share_model(budget, 1, model, config, batch_rows=1)
+    budget = share_model(GIB, 1, model, config, batch_rows=1)
     tables = sum(table.nbytes for _, table in table_parameters(model))
     return budget.shares["model"].limit_bytes - tables
 

@@ -276,7 +276,8 @@ def plan_data_path(
 def open_batches(
     data: DataConfig,
     source: DataSource,
-    shares: StageShares,
+    budget: MemoryBudget,
+    stream: str = "",
     *,
     num_shuffle_rows: int = 0,
     shard: Shard = ONE_SHARD,
@@ -285,17 +286,17 @@ def open_batches(
 ) -> Prefetch[Batch]:
     """Batches of a source, made by a background thread, and by worker processes where there are any.
 
-    `quality` sees how well the rows are mixed.
+    `stream` is the word in front of the names of its shares. `quality` sees how well the rows are mixed.
     """
-    shuffling = None
+    shares, shuffling = StageShares.of(budget, stream), None
     if num_shuffle_rows:
         shuffling = Shuffling(data.shuffle_buffer, data.seed, num_shuffle_rows, source.bucketing)
     chain = Chain(ScannedSource(source.scanned), shard=shard, shuffling=shuffling, cut=source.cut)
     # Parsing here copies a batch before the next is made; workers have several in hand.
     as_views = not num_workers
-    stream = open_rows(chain, shares, as_views=as_views, quality=quality, quarantine=source.quarantine)
+    rows = open_rows(chain, shares, as_views=as_views, quality=quality, quarantine=source.quarantine)
     loader = BatchLoader(
-        stream,
+        rows,
         source.parser,
         reserved_columns=source.reserved_columns,
         num_workers=num_workers,
@@ -308,12 +309,12 @@ def open_batches(
 
 
 def resumed_state(
-    states: Sequence[State], source: DataSource, shares: StageShares, shard: Shard = ONE_SHARD
+    states: Sequence[State], source: DataSource, budget: MemoryBudget, shard: Shard = ONE_SHARD
 ) -> State:
     """The position of one rank, from the positions that all ranks saved at one moment, however many they were."""
     lengths = None
     if source.bucketing is not None:
-        lengths = read_lengths(source.scanned, shares.reader, source.bucketing)
+        lengths = read_lengths(source.scanned, budget.shares["reader"], source.bucketing)
     return state_for(states, source.scanned.blocks, shard, lengths)
 
 
@@ -354,10 +355,9 @@ def create_dataloader(
         num_shuffle_rows, num_workers = plan_data_path(budget, data, source)
     else:
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
-    shares = StageShares.of(budget)
     batches = open_batches(
-        data, source, shares, num_shuffle_rows=num_shuffle_rows, shard=shard, num_workers=num_workers
+        data, source, budget, num_shuffle_rows=num_shuffle_rows, shard=shard, num_workers=num_workers
     )
     if states:
-        batches.load_state_dict(resumed_state(states, source, shares, shard))
+        batches.load_state_dict(resumed_state(states, source, budget, shard))
     return batches

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError
-from penstock.data.memory_plan import EVALUATION, StageShares, share_data_path
+from penstock.data.memory_plan import EVALUATION, share_data_path
 from penstock.run.data import DataSource, group_columns, open_batches, source_of
 from penstock.run.requirements import require_for_evaluation, scores_by_averages
 from penstock.run.restore import open_scoring
@@ -70,9 +70,9 @@ def evaluate_model(
         stack.enter_context(session.monitor.stage("evaluate"))
         if averages is not None and scores_by_averages(run):
             stack.enter_context(averages.applied())
-        stack.callback(metrics.reset)
-        batches = stack.enter_context(open_batches(run.data_config, source, StageShares.of(budget, stream)))
+        batches = stack.enter_context(open_batches(run.data_config, source, budget, stream))
         stack.enter_context(bar)
+        stack.callback(metrics.reset)
         taken = (batch.to(sharded.device) for batch in islice(batches, options.num_steps))
         evaluation = evaluate_loop(
             sharded.module,
@@ -99,7 +99,7 @@ def training_evaluator(run: RunConfig, training: Training, session: Session) -> 
     source, budget = training.plan.evaluation_source, training.plan.budget
     if source is None:
         return None
-    with open_batches(run.data_config, source, StageShares.of(budget, EVALUATION)) as batches:
+    with open_batches(run.data_config, source, budget, EVALUATION) as batches:
         if next(iter(batches), None) is None:
             raise no_batch("eval_input_path")
     return partial(evaluate_model, run, source, training.sharded, budget, session)

@@ -18,7 +18,7 @@ from penstock.config.errors import ConfigError
 from penstock.config.nearest import hint
 from penstock.config.sizes import MIB
 from penstock.data.chain import ByRows
-from penstock.data.memory_plan import StageShares, share_data_path
+from penstock.data.memory_plan import share_data_path
 from penstock.readers.sections import BadRows
 from penstock.run.data import build_batch, open_batches, source_of
 from penstock.run.requirements import require_for_prediction
@@ -213,7 +213,7 @@ def opened(
             if name not in known:
                 raise ConfigError(f"--output_columns: the model gives no '{name}'; {hint(name, known)}")
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
-        stream = stack.enter_context(open_batches(data, source, StageShares.of(budget)))
+        stream = stack.enter_context(open_batches(data, source, budget))
         bar = stack.enter_context(ProgressLogger("predict", "rows", limit, plain=plain))
 
         def watched() -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,6 @@ from penstock.config.difference import changed_settings, flattened
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.nearest import hint
 from penstock.config.write import dump_yaml
-from penstock.data.memory_plan import StageShares
 from penstock.distributed.groups import compute_device
 from penstock.distributed.sharding import shard
 from penstock.distributed.state import load_averages, load_model_state, model_state
@@ -101,8 +100,7 @@ def open_scoring(
         features, data = build_parser(run, with_labels=False).features, run.data_config
         labels, weights = data.label_fields, data.sample_weight_fields
         model = build_model(model_section(run), features, labels, weights, table_device="meta")
-        budget = MemoryBudget(limit_of(run.memory))
-        share_model(budget, monitor.sample(), model, None, batch_size)
+        budget = share_model(limit_of(run.memory), monitor.sample(), model, None, batch_size)
         module = shard(TrainWrapper(model), None, session.world)
         load_whole_model(checkpoint, module)
         if scores_by_averages(run):
@@ -161,8 +159,8 @@ def continue_run(
         training.progress.move_to_new_data()
         training.batches.set_epoch(training.progress.epoch)
     else:
-        states, shares = checkpoint.documents["position"], StageShares.of(training.plan.budget)
-        training.batches.load_state_dict(resumed_state(states, training.plan.source, shares, training.shard))
+        states, plan = checkpoint.documents["position"], training.plan
+        training.batches.load_state_dict(resumed_state(states, plan.source, plan.budget, training.shard))
     for journal in (folder.log, folder.evaluations):
         journal.cut_back(checkpoint.step)
     checkpoints.remove_stale()

@@ -124,7 +124,7 @@ def train(
             before_bytes = monitor.sample()
             training = stack.enter_context(build_training(run, session, plan))
             model_bytes = max(0, monitor.sample() - before_bytes)
-            control, progress = Control(training.rates), training.progress
+            progress, control = training.progress, Control(training.step.rates)
             hung = Callbacks(callbacks, control) if callbacks else None
             checkpoints = build_checkpoints(run, training, session, folder, hung)
             if resume:
@@ -134,16 +134,13 @@ def train(
             if checkpoints.saved_step is None and config.fine_tune_checkpoint:
                 fine_tune(run, training, config.fine_tune_checkpoint, config.fine_tune_ckpt_param_map)
             evaluator = training_evaluator(run, training, session)
-        total, is_new = training.total_steps, checkpoints.saved_step is None
-        log = RunLog(
-            folder.log, progress, training.rates, plan.train_metrics, monitor, total_steps=total, plain=plain
-        )
-        header = partial(write_header, run, plan, folder, log, profile, is_new, command_began_at)
+        is_new = checkpoints.saved_step is None
         began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
         with ExitStack() as watching, monitor.stage("train"):
-            trainer = build_trainer(
-                run, training, session, checkpoints, folder, control, hung, stop, log, watching
+            trainer, log = build_trainer(
+                run, training, session, checkpoints, folder, control, hung, stop, watching, plain
             )
+            header = partial(write_header, run, plan, folder, log, profile, is_new, command_began_at)
             trainer.evaluate_model, trainer.listeners = evaluator, [header, *trainer.listeners]
             ended, advice = trainer.run(), None
             if not ended.is_repeated:
@@ -168,7 +165,7 @@ def train(
             stages=measured_use(plan.budget, monitor.report, model_bytes),
             num_bad_rows=0 if quarantine is None else len(quarantine),
             bad_rows=None if quarantine is None else quarantine.path,
-            shuffle=None if training.quality is None else training.quality.score(),
+            shuffle=None if plan.quality is None else plan.quality.score(),
             exit_code=stop.exit_code if stop else 0,
             trained_rows=progress.rows - rows_before,
             best_step=best_step(folder.evaluations.read(), checkpoints.best_metric),
@@ -186,22 +183,24 @@ def build_checkpoints(
 ) -> RunCheckpoints:
     """What saves a run; of old checkpoints the best ones stay."""
     parts: dict[str, Resumable | None] = {
-        "rates": training.rates,
+        "rates": training.step.rates,
         "train_metrics": training.plan.train_metrics,
         "early_stopping": training.early_stop,
-        "loss_scaling": training.scaling,
+        "loss_scaling": training.step.scaling,
         "callbacks": callbacks,
     }
     num_kept = train_section(run).keep_checkpoint_max
+    documents = {"shuffle": {"num_rows": training.plan.num_shuffle_rows}, DOCUMENT: feature_meaning(run)}
+    metric = best_metric(run.export_config)
     return RunCheckpoints(
         CheckpointStore(folder.checkpoints, num_kept, session.world, session.collectives),
         training.sharded.module,
         training.dense_optimizer,
         training.sharded.averages,
         {name: part for name, part in parts.items() if part is not None},
-        {"shuffle": {"num_rows": training.plan.num_shuffle_rows}, DOCUMENT: feature_meaning(run)},
+        documents,
         folder,
-        best_metric(run.export_config),
+        metric,
         training.early_stop,
     )
 
@@ -215,12 +214,14 @@ def build_trainer(
     control: Control,
     callbacks: Callbacks | None,
     stop: StopRequest,
-    log: RunLog,
     stack: ExitStack,
-) -> Trainer:
-    """A trainer with those who listen; `stack` closes them."""
+    plain: bool = True,
+) -> tuple[Trainer, RunLog]:
+    """A trainer with those who listen, which `stack` closes; and its log, the first of them."""
     monitor, machine, train, progress = session.monitor, MachineUse(), train_section(run), training.progress
-    module, listeners = training.sharded.module, list[Listener]([stack.enter_context(log)])
+    metrics, module, total = training.plan.train_metrics, training.sharded.module, training.total_steps
+    log = RunLog(folder.log, progress, training.step.rates, metrics, monitor, total_steps=total, plain=plain)
+    listeners: list[Listener] = [stack.enter_context(log)]
     if train.use_tensorboard:
         next_step = progress.step + 1 if progress.step else 0
         board = TensorBoard(folder.path, train, lambda: dict(module.named_parameters()), next_step)
@@ -234,23 +235,24 @@ def build_trainer(
     if callbacks is not None:
         listeners.append(callbacks)
     limits = (run.data_config.batch_cost_size, monitor, training.sharded.device)
-    return Trainer(
+    trainer = Trainer(
         pipeline=Pipeline(training.step, progress),
         batches=training.batches,
         progress=progress,
         timetable=training.timetable,
-        rates=training.rates,
-        metrics=training.plan.train_metrics,
+        rates=training.step.rates,
+        metrics=metrics,
         checkpoints=checkpoints,
         folder=folder,
-        failures=Failures(folder.path, train, *limits, training.scaling),
+        failures=Failures(folder.path, train, *limits, training.step.scaling),
         monitor=monitor,
         control=control,
         listeners=listeners,
         early_stop=training.early_stop,
         measured=lambda: {"memory_bytes": monitor.last_bytes, **machine.since_last()},
-        interrupted=lambda: bool(stop) or session.exceeds_limit(),
+        interrupted=lambda: session.exceeds_limit() or bool(stop),
     )
+    return trainer, log
 
 
 def write_header(
@@ -309,7 +311,7 @@ def write_end(
         )
     )
     stages = measured_use(training.plan.budget, report, model_bytes)
-    progress, quality, most = ended.progress, training.quality, largest(stages)
+    progress, quality, most = ended.progress, training.plan.quality, largest(stages)
     log.write(
         "end",
         progress.step,

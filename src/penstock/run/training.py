@@ -13,7 +13,7 @@ from torchrec.optim.keyed import KeyedOptimizer
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
 from penstock.data import window as row_store
-from penstock.data.memory_plan import EVALUATION, StageShares
+from penstock.data.memory_plan import EVALUATION
 from penstock.data.prefetch import Prefetch
 from penstock.data.quality import ShuffleQuality
 from penstock.distributed.groups import compute_device
@@ -99,6 +99,8 @@ class TrainingPlan:
     num_shuffle_rows: int
     num_workers: int
     budget: MemoryBudget
+    quality: ShuffleQuality | None
+    """How well the rows are mixed, where they are shuffled."""
     train_metrics: TaskMetrics
     grouping_columns: tuple[str, ...] = ()
     """Columns by which metrics group rows, in training and in evaluation."""
@@ -122,18 +124,18 @@ def plan_training(
     )
     if data.shuffle:
         row_store.warm()
-    budget, rows = MemoryBudget(limit_of(run.memory)), source.max_batch_rows
-    share_model(budget, session.monitor.sample(), model, train, rows, by_cost=bool(data.batch_cost_size))
     metrics = metrics_of(model, "train_metrics", session.peers)
-    share = share_metrics(budget, TRAIN_METRICS, metrics, rows, "train_metrics")
-    groups, evaluation_groups = (group_columns(run, training=training) for training in (True, False))
-    train_metrics = TaskMetrics(metrics, groups, share=share, num_rows=rows)
-    others = {}
+    evaluation_metrics = metrics_of(model, "metrics") if evaluation_source is not None else {}
+    by_cost, rows = bool(data.batch_cost_size), source.max_batch_rows
+    budget = share_model(limit_of(run.memory), session.monitor.sample(), model, train, rows, by_cost=by_cost)
+    share, others = share_metrics(budget, TRAIN_METRICS, metrics, rows, "train_metrics"), {}
     if evaluation_source is not None:
         num_rows = evaluation_rows(run, evaluation_source)
-        share_metrics(budget, EVALUATION + METRICS, metrics_of(model, "metrics"), num_rows)
+        share_metrics(budget, EVALUATION + METRICS, evaluation_metrics, num_rows)
         others = {EVALUATION: evaluation_source.scanned}
     num_shuffle_rows, num_workers = plan_data_path(budget, data, source, others, saved_shuffle_rows)
+    label = next(iter(data.label_fields), None)
+    groups, evaluation_groups = (group_columns(run, training=training) for training in (True, False))
     return TrainingPlan(
         source,
         evaluation_source,
@@ -141,7 +143,8 @@ def plan_training(
         num_shuffle_rows,
         num_workers,
         budget,
-        train_metrics,
+        quality=ShuffleQuality(source.scanned.blocks, label) if num_shuffle_rows else None,
+        train_metrics=TaskMetrics(metrics, groups, share=share, num_rows=rows),
         grouping_columns=(*groups.values(), *evaluation_groups.values()),
     )
 
@@ -175,16 +178,17 @@ def with_joined_batches(run: RunConfig, joined: int) -> RunConfig:
 
 
 def share_model(
-    budget: MemoryBudget,
+    limit_bytes: int,
     process_bytes: int,
     model: Model,
     train: TrainConfig | None,
     batch_rows: int,
     by_cost: bool = False,
-) -> None:
-    """Shares of what cannot be made smaller: the process as it is, parameters with what optimizers keep, a step.
+) -> MemoryBudget:
+    """A budget with shares of what cannot be made smaller: the process as it is, the model, a step.
 
-    A model without `train` only scores. A step needs what a batch is embedded to, and what the layers make of it.
+    The model is its parameters and, with `train`, what optimizers keep beside them. A step needs what a batch is
+    embedded to, and what the layers make of it.
     """
     tables, groups = dict(table_parameters(model)), model.embedding_group
     table_bytes = sum(table.nbytes for table in tables.values())
@@ -204,15 +208,17 @@ def share_model(
     embedded = sum(groups.width(name) for name in groups.plan.groups)
     layers = sum(module.out_features for module in model.modules() if isinstance(module, torch.nn.Linear))
     step_bytes = batch_rows * (embedded * EMBEDDED_COPIES + layers * LAYER_COPIES) * FLOAT_BYTES
-    if process_bytes > budget.limit_bytes:
+    budget = MemoryBudget(limit_bytes)
+    if process_bytes > limit_bytes:
         raise BudgetExceeded(
-            f"memory.limit: is {format_size(budget.limit_bytes)}, but python, torch and torchrec take "
+            f"memory.limit: is {format_size(limit_bytes)}, but python, torch and torchrec take "
             f"{format_size(process_bytes)} just by being imported; raise it"
         )
     budget.share("process", process_bytes)
     budget.share("model", table_bytes + dense_bytes, setting="embedding sizes in feature_configs")
     rows_setting = "data_config.max_batch_rows" if by_cost else "data_config.batch_size"
     budget.share("step", step_bytes, setting=rows_setting)
+    return budget
 
 
 def metrics_of(model: Model, key: str, collectives: Collectives | None = None) -> dict[str, BoundMetric]:
@@ -282,18 +288,13 @@ class Training:
     sharded: ShardedModel
     dense_optimizer: KeyedOptimizer
     step: TrainStep
-    rates: LearningRates
     batches: Prefetch[Batch]
     progress: TrainingProgress
     timetable: Timetable
     shard: Shard
     total_steps: int | None
     """How many steps the whole run takes, where that is known before it is done."""
-    quality: ShuffleQuality | None
-    """How well the rows are mixed, where they are shuffled."""
     early_stop: EarlyStop | None
-    scaling: LossScaling | None
-    """How losses are scaled, in FP16."""
 
 
 @contextmanager
@@ -301,16 +302,15 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
     train, data, world = train_section(run), run.data_config, session.world
     source, model, early_stop = plan.source, plan.model, None
     rank = Shard(world.rank, world.num_ranks)
-    label = next(iter(data.label_fields), None)
-    quality = ShuffleQuality(source.scanned.blocks, label) if plan.num_shuffle_rows else None
+    warn_of_metrics(train, model, data.shuffle)
     with open_batches(
         data,
         source,
-        StageShares.of(plan.budget),
+        plan.budget,
         num_shuffle_rows=plan.num_shuffle_rows,
         shard=rank,
         num_workers=plan.num_workers,
-        quality=quality,
+        quality=plan.quality,
     ) as batches:
         # Tables are allocated where they belong; their optimizer is fused into the backward pass.
         device, sparse = compute_device(world), train.sparse_optimizer
@@ -323,21 +323,20 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
         if sparse is not None:
             start_accumulators(sparse, module.fused_optimizer)
             scheduled = {"sparse": (module.fused_optimizer, build_schedule(sparse)), **scheduled}
-        rates, scaling, clipping = LearningRates(scheduled), None, train.grad_clipping
+        scaling, clipping = None, train.grad_clipping
         if train.mixed_precision == "FP16":
             section = train.grad_scaler or GradScaler()
             scaling = LossScaling(section, module, parameters.values(), device)
         step = TrainStep(
             module,
             dense_optimizer,
-            rates,
+            LearningRates(scheduled),
             device,
             precision=PRECISIONS.get(train.mixed_precision or ""),
             scaling=scaling,
             clip=None if clipping is None else gradient_clipper(clipping, parameters.values()),
             follow=None if averages is None else averages.update,
         )
-        warn_of_metrics(train, model, data.shuffle)
         total_steps = train.num_steps
         if total_steps is None and (epoch_batches := source.num_batches()) is not None:
             total_steps = epoch_batches * (train.num_epochs or 0)
@@ -352,23 +351,19 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
             sharded=ShardedModel(module, model, device, averages),
             dense_optimizer=dense_optimizer,
             step=step,
-            rates=rates,
             batches=batches,
             progress=TrainingProgress(),
             timetable=Timetable(end, save, evaluate, log),
             shard=rank,
             total_steps=total_steps,
-            quality=quality,
             early_stop=early_stop,
-            scaling=scaling,
         )
 
 
 def warn_of_metrics(train: TrainConfig, model: Model, shuffled: bool) -> None:
     """Warn of a metric in the middle of its window, and of one that compares rows that are neighbours in the data."""
     decay_steps = [config.decay_step for task in model.tasks for config in task.train_metrics]
-    misfit = window_misfit(train.log_step_count_steps, decay_steps)
-    if misfit is not None:
+    if decay_steps and (misfit := window_misfit(train.log_step_count_steps, decay_steps)):
         logger.warning("train_config: %s", misfit)
     for path, configs in [
         (f"{task.path}.{key}", getattr(task, key))

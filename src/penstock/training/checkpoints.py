@@ -36,18 +36,16 @@ class RunCheckpoints:
 
     def save(self, progress: TrainingProgress, position: State) -> None:
         """Write one checkpoint: whole, or absent. `position` is that after the last row of the last finished batch."""
-        self.store.save(
-            progress.step,
-            training_state(self.module, self.optimizer, self.averages),
-            {
-                "progress": asdict(progress),
-                "position": [position],
-                "generator": torch.get_rng_state().numpy(),
-                **self.documents,
-                **{name: part.state_dict() for name, part in self.resumables.items()},
-            },
-            protect=self._best_steps(progress.step) if self.store.keep else (),
-        )
+        documents = {
+            "progress": asdict(progress),
+            "position": [position],
+            "generator": torch.get_rng_state().numpy(),
+            **self.documents,
+            **{name: part.state_dict() for name, part in self.resumables.items()},
+        }
+        protected = self._best_steps(progress.step) if self.store.keep else ()
+        state = training_state(self.module, self.optimizer, self.averages)
+        self.store.save(progress.step, state, documents, protect=protected)
         self.saved_step = progress.step
 
     def restore(

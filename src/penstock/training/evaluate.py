@@ -97,7 +97,7 @@ def evaluate(
                 totals[name] = totals.get(name, 0.0) + added
             num_rows += batch.num_rows
             on_batch(batch)
-    values = metrics.compute()
+    values, remarks = metrics.compute(), metrics.remarks()
     if collectives is not None:
         totals = _sums_of_ranks(totals, collectives)
         num_rows = int(collectives.sum(np.array(num_rows)))
@@ -119,7 +119,7 @@ def evaluate(
         num_rows,
         calibration={name: bins_of(count) for name, count in counts.items() if count.any()},
         group_auc=[{"group": group, "rows": rows, "auc": area} for group, rows, area in groups],
-        remarks={**undefined, **metrics.remarks()},
+        remarks={**undefined, **remarks},
     )
 
 

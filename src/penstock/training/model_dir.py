@@ -90,8 +90,8 @@ class ModelDir:
             for path in (self.log.path, self.evaluations.path, self.version_file):
                 path.unlink(missing_ok=True)
         (self.path / MARK).unlink(missing_ok=True)
-        self.write_text(self.run_file, run_file)
         started_at = self.started_at
+        self.write_text(self.run_file, run_file)
         began = datetime.now(UTC) if started_at is None else datetime.fromtimestamp(started_at, UTC)
         facts = {"started_at": began.isoformat(), "packages": installed_versions(), "data": data}
         self.write_text(self.version_file, json.dumps(facts, indent=2) + "\n")

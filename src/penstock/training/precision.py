@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, cast
 
 import torch
@@ -41,7 +42,10 @@ def computing_in(precision: torch.dtype, device: torch.device) -> Iterator[None]
 
 
 class LossScaling:
-    """Takes the gradients of a loss in FP16, which are to be used only where all of them are finite."""
+    """Takes the gradients of a loss in FP16, which are to be used only where all of them are finite.
+
+    The backward pass ends at what the forward pass looked up in tables; only true gradients are passed on to these.
+    """
 
     def __init__(
         self, section: GradScaler, model: nn.Module, parameters: Iterable[nn.Parameter], device: torch.device
@@ -49,8 +53,12 @@ class LossScaling:
         """`model` is sharded; `parameters` are those that an ordinary optimizer moves."""
         self._scaler = torch.amp.GradScaler(device.type, **section.model_dump())
         self._parameters = list(parameters)
-        self._looked_up = LookedUp(model)
+        self._looked_up: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """What tables gave, and what the model saw of it."""
         self._models = [module for module in model.modules() if isinstance(module, Model)]
+        model.register_forward_pre_hook(lambda *_: self._looked_up.clear())
+        for kernel, _ in table_kernels(model):
+            kernel.register_forward_hook(self._cut)
         self._show_scale()
 
     @property
@@ -60,12 +68,24 @@ class LossScaling:
     def backward(self, loss: torch.Tensor) -> bool:
         """Take true gradients and move the tables; or, where a gradient is not finite, neither: False."""
         torch.autograd.backward(self._scaler.scale(loss))
-        update = _Update([*self._parameters, *self._looked_up.values()], self._looked_up.pass_on)
+        moved = []
+
+        def move_tables() -> None:
+            reached = [(found, seen.grad) for found, seen in self._looked_up if seen.grad is not None]
+            if reached:
+                torch.autograd.backward(
+                    [found for found, _ in reached], [gradient for _, gradient in reached]
+                )
+            moved.append(True)
+
+        # What GradScaler needs of an optimizer: gradients to look at and divide, and what to do if all are finite.
+        tensors = [*self._parameters, *(seen for _, seen in self._looked_up)]
+        update = SimpleNamespace(param_groups=[{"params": tensors}], step=move_tables)
         self._scaler.step(cast(torch.optim.Optimizer, update))
         self._scaler.update()
-        self._looked_up.forget()
+        self._looked_up.clear()
         self._show_scale()
-        return update.done
+        return bool(moved)
 
     def state_dict(self) -> State:
         state = self._scaler.state_dict()
@@ -81,48 +101,12 @@ class LossScaling:
         for model in self._models:
             model.gradient_scale = self.scale
 
-
-class LookedUp:
-    """What a forward pass looked up in tables, where the backward pass ends until it is passed on."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
-        model.register_forward_pre_hook(lambda *_: self.forget())
-        for kernel, _ in table_kernels(model):
-            kernel.register_forward_hook(self._cut)
-
-    def values(self) -> list[torch.Tensor]:
-        """What the model saw: after the backward pass, with gradients."""
-        return [seen for _, seen in self._pairs]
-
-    def pass_on(self) -> None:
-        """Let the backward pass go on into the tables, with the gradients that `values` have now."""
-        reached = [(found, seen.grad) for found, seen in self._pairs if seen.grad is not None]
-        if reached:
-            torch.autograd.backward([found for found, _ in reached], [gradient for _, gradient in reached])
-
-    def forget(self) -> None:
-        self._pairs.clear()
-
     def _cut(self, kernel: nn.Module, asked: tuple[Any, ...], found: torch.Tensor) -> torch.Tensor | None:
         if not found.requires_grad:
             return None
         seen = found.detach().requires_grad_()
-        self._pairs.append((found, seen))
+        self._looked_up.append((found, seen))
         return seen
-
-
-class _Update:
-    """What GradScaler needs of an optimizer: gradients to look at and divide, and what to do if all are finite."""
-
-    def __init__(self, tensors: list[torch.Tensor], move: Callable[[], None]) -> None:
-        self.param_groups = [{"params": tensors}]
-        self.done = False
-        self._move = move
-
-    def step(self) -> None:
-        self._move()
-        self.done = True
 
 
 def gradient_clipper(

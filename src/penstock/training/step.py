@@ -117,12 +117,13 @@ class TrainStep:
     follow: Callable[[], None] | None = None
     """Called when the parameters have moved."""
 
-    def __post_init__(self) -> None:
-        self._statistics = [module for module in self.model.modules() if isinstance(module, _BatchNorm)]
+    _statistics: list[nn.Module] | None = field(default=None, init=False)
 
     def __call__(self, batch: Batch, progress: TrainingProgress) -> StepOutcome:
         self.rates.apply(progress)
         self.dense_optimizer.zero_grad()
+        if self._statistics is None:
+            self._statistics = [module for module in self.model.modules() if isinstance(module, _BatchNorm)]
         # Running means and variances, which the forward pass moves.
         buffers = [buffer for module in self._statistics for buffer in module.buffers()]
         before = [buffer.clone() for buffer in buffers]

@@ -48,8 +48,6 @@ class TaskMetrics:
 
     def update(self, predictions: Mapping[str, torch.Tensor], batch: Batch) -> None:
         """Add one batch; what several metrics read becomes an array once."""
-        if not self.bound:
-            return
         metrics, carried = self.bound.values(), batch.reserves.get() if self._group_columns else None
         groups = {}
         if carried is not None:
@@ -108,7 +106,7 @@ class TaskMetrics:
 
     def _lease(self, computing: bool = False) -> None:
         """Values are worked out one after the other, so that one metric at a time needs more than it holds."""
-        if self._share is None or not self.bound:
+        if self._share is None:
             return
         metrics = [bound.metric for bound in self.bound.values()]
         total = sum(map(held_bytes, metrics))

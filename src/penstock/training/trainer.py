@@ -163,7 +163,8 @@ class Trainer:
             progress.rows += batch.num_rows
             progress.window_steps += 1
             progress.window_loss += outcome.loss
-            self.metrics.update(outcome.predictions, batch)
+            if self.metrics.bound:
+                self.metrics.update(outcome.predictions, batch)
             self.emit(Step(progress, outcome.loss, self.pipeline.stopwatch))
             if self.timetable.log_every.due_after_step(progress):
                 self._log()
