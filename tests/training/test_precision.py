@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from pydantic import ValidationError
 from torch.nn import functional
 from torchrec.optim.keyed import KeyedOptimizerWrapper
 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
@@ -15,29 +14,12 @@ from penstock.distributed.sharding import dense_parameters, shard
 from penstock.runtime.world import World
 from penstock.training.events import TrainingProgress
 from penstock.training.precision import LossScaling, computing_in, gradient_clipper
-from penstock.training.sections import GradClipping, GradScaler, TrainConfig
+from penstock.training.sections import GradClipping, GradScaler
 from penstock.training.step import LearningRates, TrainStep
 from tests.distributed import small_model
 from tests.distributed.small_model import DENSE, SPARSE, SmallModel, Training
 
 CPU = torch.device("cpu")
-
-
-def train_config(**options):
-    return TrainConfig.model_validate({"dense_optimizer": {"adam_optimizer": {}}, "num_steps": 1, **options})
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"mixed_precision": "BF15"}, "is 'BF15'; did you mean 'BF16'"),
-        ({"mixed_precision": "FP32"}, "is 'FP32'; known: BF16, FP16"),
-        ({"tensorboard_summaries": ["loss", "gradients"]}, "has 'gradients'; did you mean 'gradient'"),
-    ],
-)
-def test_unknown_words_of_train_config_are_named(options, problem):
-    with pytest.raises(ValidationError, match=problem):
-        train_config(**options)
 
 
 @pytest.mark.parametrize(
