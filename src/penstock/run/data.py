@@ -55,12 +55,13 @@ _SAMPLED = ("CsvDataset", "JsonDataset")
 def build_parser(run: RunConfig, file_paths: Sequence[str] = (), with_labels: bool = True) -> Parser:
     """The parser of the features that the model uses; without labels, for prediction, it reads no sessions either."""
     data, model = run.data_config, model_section(run)
+    labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
+    sessions = model.session_names() if with_labels else []
+    side = SideColumns(model.masks(), columns_of(run, sessions) if sessions else {})
+    binary = model.binary_labels(data.label_fields)
     used = {name for group in model.feature_groups for name in group.feature_names}
     features = build_features(run.feature_configs, data, used)
-    labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
-    names = model.session_names() if with_labels else []
-    side = SideColumns(model.masks(), columns_of(run, names) if names else {})
-    return Parser(features, labels, weights, file_paths, model.binary_labels(data.label_fields), side)
+    return Parser(features, labels, weights, file_paths, binary, side)
 
 
 def build_batch(

@@ -115,7 +115,7 @@ def train(
         # Until everything is closed: a Ctrl-C that is no request comes before the first step.
         stop = stack.enter_context(stop_on_signal())
         session = stack.enter_context(computing(run))
-        monitor = session.monitor
+        monitor, watching = session.monitor, stack.enter_context(ExitStack())
         with monitor.stage("build"):
             shuffled = saved_shuffle_rows(folder) if resume and not new_data else None
             plan = plan_training(run, session, shuffled, folder.path)
@@ -125,23 +125,21 @@ def train(
             training = stack.enter_context(build_training(run, session, plan))
             model_bytes = max(0, monitor.sample() - before_bytes)
             progress, control = training.progress, Control(training.step.rates)
-            hung = Callbacks(callbacks, control) if callbacks else None
-            checkpoints = build_checkpoints(run, training, session, folder, hung)
+            listener = Callbacks(callbacks, control) if callbacks else None
+            checkpoints = build_checkpoints(run, training, session, folder, listener)
             if resume:
                 continue_run(
                     run, training, checkpoints, folder, restore_optimizer=restore_optimizer, new_data=new_data
                 )
             if checkpoints.saved_step is None and config.fine_tune_checkpoint:
                 fine_tune(run, training, config.fine_tune_checkpoint, config.fine_tune_ckpt_param_map)
-            evaluator = training_evaluator(run, training, session)
+            parts = (run, training, session, checkpoints, folder, control, listener, stop)
+            trainer, log = build_trainer(*parts, watching, plain)
         is_new = checkpoints.saved_step is None
+        header = partial(write_header, run, plan, folder, log, profile, is_new, command_began_at)
+        trainer.listeners = [header, *trainer.listeners]
         began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
-        with ExitStack() as watching, monitor.stage("train"):
-            trainer, log = build_trainer(
-                run, training, session, checkpoints, folder, control, hung, stop, watching, plain
-            )
-            header = partial(write_header, run, plan, folder, log, profile, is_new, command_began_at)
-            trainer.evaluate_model, trainer.listeners = evaluator, [header, *trainer.listeners]
+        with watching, monitor.stage("train"):
             ended, advice = trainer.run(), None
             if not ended.is_repeated:
                 because = "a signal; --continue_train goes on" if stop else ended.stopped_because
@@ -218,20 +216,24 @@ def build_trainer(
     plain: bool = True,
 ) -> tuple[Trainer, RunLog]:
     """A trainer with those who listen, which `stack` closes; and its log, the first of them."""
+    evaluator = training_evaluator(run, training, session)
     monitor, machine, train, progress = session.monitor, MachineUse(), train_section(run), training.progress
     metrics, module, total = training.plan.train_metrics, training.sharded.module, training.total_steps
-    log = RunLog(folder.log, progress, training.step.rates, metrics, monitor, total_steps=total, plain=plain)
-    listeners: list[Listener] = [stack.enter_context(log)]
+    watchers: list[TensorBoard | Profiling] = []
     if train.use_tensorboard:
         next_step = progress.step + 1 if progress.step else 0
         board = TensorBoard(folder.path, train, lambda: dict(module.named_parameters()), next_step)
-        listeners.append(stack.enter_context(board))
+        watchers.append(board)
+    log = RunLog(folder.log, progress, training.step.rates, metrics, monitor, total_steps=total, plain=plain)
     if train.is_profiling:
 
         def on_trace(operators: Sequence[dict[str, Any]], path: Path) -> None:
             log.write("profile", progress.step, operators=operators, trace=path.name)
 
-        listeners.append(stack.enter_context(Profiling(folder.path, on_trace)))
+        watchers.append(Profiling(folder.path, on_trace))
+    for watcher in (log, *watchers):
+        stack.enter_context(watcher)
+    listeners: list[Listener] = [log, *watchers]
     if callbacks is not None:
         listeners.append(callbacks)
     limits = (run.data_config.batch_cost_size, monitor, training.sharded.device)
@@ -248,6 +250,7 @@ def build_trainer(
         monitor=monitor,
         control=control,
         listeners=listeners,
+        evaluate_model=evaluator,
         early_stop=training.early_stop,
         measured=lambda: {"memory_bytes": monitor.last_bytes, **machine.since_last()},
         interrupted=lambda: session.exceeds_limit() or bool(stop),

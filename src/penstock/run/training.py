@@ -117,13 +117,13 @@ def plan_training(
     train, data = train_section(run), run.data_config
     source = source_of(run, "train_input_path", beside)
     evaluation_source = source_of(run, "eval_input_path", beside) if run.eval_input_path else None
+    if data.shuffle:
+        row_store.warm()  # before the process is measured
     torch.manual_seed(train.seed)
     features, labels = source.parser.features, data.label_fields
     model = build_model_of(
         model_section(run), features, labels, data.sample_weight_fields, table_device="meta"
     )
-    if data.shuffle:
-        row_store.warm()
     metrics = metrics_of(model, "train_metrics", session.peers)
     evaluation_metrics = metrics_of(model, "metrics") if evaluation_source is not None else {}
     by_cost, rows = bool(data.batch_cost_size), source.max_batch_rows

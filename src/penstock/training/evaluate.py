@@ -45,8 +45,8 @@ class Evaluation:
     def values(self) -> dict[str, float]:
         return {**self.losses, **self.metrics}
 
-    def as_record(self, step: int, epoch: int, seconds: float, saved: bool) -> dict[str, Any]:
-        """One line of eval_result.jsonl; `saved` says whether there is a checkpoint of this step."""
+    def as_record(self, step: int, epoch: int) -> dict[str, Any]:
+        """One line of eval_result.jsonl; how long it took and the checkpoint of this step, if any, are added to it."""
         also = {"calibration_bins": self.calibration, "group_auc": self.group_auc, "remarks": self.remarks}
         return {
             "step": step,
@@ -54,8 +54,8 @@ class Evaluation:
             "metrics": self.metrics,
             "losses": self.losses,
             "rows": self.rows,
-            "seconds": round(seconds, 3),
-            "checkpoint": f"step-{step}" if saved else None,
+            "seconds": None,
+            "checkpoint": None,
             **{name: value for name, value in also.items() if value},
         }
 

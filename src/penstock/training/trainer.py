@@ -213,10 +213,12 @@ class Trainer:
         if evaluation is None:
             return
         self.evaluation, self.evaluated_step = evaluation, progress.step
+        record = evaluation.as_record(progress.step, progress.epoch)
         self._learn_from(evaluation, is_recalled=False)
-        is_saved = self.checkpoints.saved_step == progress.step
-        seconds = time.perf_counter() - started_at
-        self.folder.evaluations.write(evaluation.as_record(progress.step, progress.epoch, seconds, is_saved))
+        record["seconds"] = round(time.perf_counter() - started_at, 3)
+        if self.checkpoints.saved_step == progress.step:
+            record["checkpoint"] = f"step-{progress.step}"
+        self.folder.evaluations.write(record)
 
     def _learn_from(self, evaluation: Evaluation, is_recalled: bool) -> None:
         """Everyone who learns from evaluations does so once, also when a run was killed in between.
