@@ -21,8 +21,8 @@ from tests.prep.merge.inputs import all_bytes, write_batches
 from tests.prep.raw import enter_folder, events
 
 
-def options_of(limit: str = "1GiB", **keys: Any) -> MergeOptions:
-    return merge_options(RunConfig.model_validate({"memory": {"limit": limit}, "preprocessing": keys}))
+def options_of(**keys: Any) -> MergeOptions:
+    return merge_options(Preprocessing.model_validate(keys), 2**30)
 
 
 def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(run: RunConfig):

@@ -72,8 +72,8 @@ def is_for_preparation(run: RunConfig) -> bool:
 
 def check_preparation(run: RunConfig) -> Preview:
     """Find the files, import the function, make the first sample, look at where everything would be written."""
-    merge_options(run)
     section, memory = preprocessing_of(run), run.memory
+    merge_options(section, limit_of(memory))
     return preview(
         section,
         reading_of(run),

@@ -97,11 +97,7 @@ def preprocessing_of(run: RunConfig) -> Preprocessing:
     return run.preprocessing
 
 
-def merge_options(run: RunConfig, allow_pickle: bool = False) -> MergeOptions:
-    return _options(preprocessing_of(run), limit_of(run.memory), allow_pickle)
-
-
-def _options(section: Preprocessing, limit_bytes: int, allow_pickle: bool) -> MergeOptions:
+def merge_options(section: Preprocessing, limit_bytes: int, allow_pickle: bool = False) -> MergeOptions:
     """What the section does not set itself is None: the manifest of the batch files has it."""
     declared, splits = section.sample_schema, section.splits
     names = shares = None
@@ -231,7 +227,7 @@ def merge_batches(
                 source,
                 section.output_dir,
                 section.merge_strategy.value,
-                options=merge_options(run, allow_pickle),
+                options=merge_options(section, limit_of(run.memory), allow_pickle),
                 progress=progress,
                 restart=restart,
             )
@@ -322,7 +318,7 @@ def merge(
         source,
         output_dir,
         section.merge_strategy.value,
-        options=_options(section, default_limit() if limit_bytes is None else limit_bytes, allow_pickle),
+        options=merge_options(section, default_limit() if limit_bytes is None else limit_bytes, allow_pickle),
         progress=progress,
         replace=replace,
         restart=restart,
@@ -357,7 +353,7 @@ class VerifyReport:
 def verify_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False) -> VerifyReport:
     section = preprocessing_of(run)
     _check_prepared_with(section, Path(section.intermediate_dir))
-    options = merge_options(run, allow_pickle)
+    options = merge_options(section, limit_of(run.memory), allow_pickle)
     with (
         measured(section, run.memory, is_logged=False) as monitor,
         stage_of(monitor, "verifying"),
@@ -406,7 +402,7 @@ def prepare(
     if restart and keep_done:
         raise ConfigError("--restart removes what is done and --keep-done keeps it; choose one of them")
     if merge:
-        merge_options(run)  # what cannot be merged is refused before hours of work
+        merge_options(section, limit_of(run.memory))  # what cannot be merged is refused before hours of work
     if section.extract is None and run.data_config.bad_rows is BadRows.quarantine:
         logger.warning(
             "data_config.bad_rows: quarantine is for training; here a row that cannot be used fails its file, which "

@@ -231,15 +231,11 @@ def load_renamed(checkpoint: Checkpoint, model: torch.nn.Module, map_file: str |
             raise CheckpointError(
                 f"{checkpoint.path}: '{name}' is {list(own)} but '{old}', which it is to start from, is {list(other)}"
             )
-    source_of = {name: old_of.get(name, name) for name in state}
-    left = dict(source_of)
-    while left:  # one old parameter may start several new ones, each in a pass of its own
-        by_old = {old: name for name, old in left.items()}
-        checkpoint.load_tensors({old: state[name] for old, name in by_old.items()}, strict=False)
-        for name in by_old.values():
-            del left[name]
-    missing = tuple(sorted(name for name, old in source_of.items() if old not in stored))
-    return Difference(missing=missing, extra=tuple(sorted(stored - set(source_of.values()))))
+        checkpoint.load_tensors({old: state[name]}, strict=False)
+    same = {name for name in state if name not in old_of}
+    checkpoint.load_tensors({name: state[name] for name in same}, strict=False)
+    extra = stored - same - set(old_of.values())
+    return Difference(missing=tuple(sorted(same - stored)), extra=tuple(sorted(extra)))
 
 
 def read_param_map(path: Path, current: list[str], old: list[str]) -> dict[str, str]:
