@@ -22,26 +22,10 @@ from tests.distributed.small_model import DENSE, SPARSE, SmallModel, Training
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(
-    ("precision", "error", "problem"),
-    [
-        (torch.bfloat16, ConfigError, "in BF16 on this processor; .* ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"),
-        (torch.float16, ConfigError, "in FP16 on this processor; leave it out, or use BF16"),
-    ],
-)
-def test_a_processor_without_the_kernel_is_reported_with_what_to_set(precision, error, problem):
-    with pytest.raises(error, match=problem), computing_in(precision, CPU):
+def test_a_processor_without_the_kernel_is_reported_with_what_to_set():
+    problem = "in BF16 on this processor; .* ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+    with pytest.raises(ConfigError, match=problem), computing_in(torch.bfloat16, CPU):
         raise RuntimeError("could not create a primitive")
-
-
-@pytest.mark.parametrize(
-    ("precision", "found"),
-    [(torch.bfloat16, torch.bfloat16), (torch.float16, torch.float16)],
-)
-def test_products_are_of_the_precision(precision: torch.dtype, found: torch.dtype) -> None:
-    ones = torch.ones(2, 2)
-    with computing_in(precision, CPU):
-        assert (ones @ ones).dtype == found
 
 
 def clipped(**options):

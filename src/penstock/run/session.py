@@ -31,7 +31,8 @@ class Session:
     """The collectives, where there are several ranks."""
 
     def exceeds_limit(self) -> bool:
-        return self.stops_over_limit and self.monitor.report.exceeded
+        report = self.monitor.report
+        return self.stops_over_limit and report.peak_bytes > report.limit_bytes
 
     def limit_exceeded(self, what_now: str) -> BudgetExceeded:
         """The error of a command that took too much; `what_now` says what became of its work."""

@@ -306,7 +306,7 @@ def write_end(
             computing_seconds=stopwatch.working,
             batch_rows=source.max_batch_rows,
             batch_bytes=source.max_batch_rows * source.scanned.row_bytes,
-            num_workers=len(loader.worker_pids),
+            num_workers=training.plan.num_workers,
             num_cores=available_cores(),
             free_bytes=report.limit_bytes - report.peak_bytes,
             share_bytes={name: share.limit_bytes for name, share in shares.items()},
