@@ -145,7 +145,13 @@ def predict(
             raise ConfigError(
                 "predict: an output goes with a path; the scores of a table come back as a table"
             )
-        return _scores_of_table(run, table_or_path, reserved_columns, checkpoint)
+        require_for_prediction(run)
+        table, size = table_or_path, run.data_config.resolved_eval_batch_size()
+        with computing(run) as session:
+            model, _, _ = open_scoring(run, checkpoint, session, size)
+            pieces = (table.slice(start, size) for start in range(0, max(1, table.num_rows), size))
+            scored = (build_batch(run, piece, reserved_columns).to(model.device) for piece in pieces)
+            return pa.Table.from_batches(list(predict_loop(model.module, model.model, scored)))
     options: dict[str, Any] = {"reserved_columns": reserved_columns, "checkpoint": checkpoint}
     if output is not None:
         return predict_files(run, str(table_or_path), str(output), **options)
@@ -165,18 +171,6 @@ def predict_files(run: RunConfig, input_path: str, output_path: str, **options: 
         rows = write_output(output, batches)
     seconds = time.perf_counter() - started_at
     return PredictionResult(output, checkpoint, rows, seconds, session.monitor.report)
-
-
-def _scores_of_table(
-    run: RunConfig, table: pa.Table, reserved_columns: Sequence[str], checkpoint: str | None
-) -> pa.Table:
-    require_for_prediction(run)
-    batch_size = run.data_config.resolved_eval_batch_size()
-    with computing(run) as session:
-        model, _, _ = open_scoring(run, checkpoint, session, batch_size)
-        pieces = (table.slice(start, batch_size) for start in range(0, max(1, table.num_rows), batch_size))
-        batches = (build_batch(run, piece, reserved_columns).to(model.device) for piece in pieces)
-        return pa.Table.from_batches(list(predict_loop(model.module, model.model, batches)))
 
 
 @contextmanager
