@@ -1,7 +1,10 @@
-"""From which checkpoint a command starts: a model to score with, a run that goes on, or one that is fine-tuned."""
+"""From which checkpoint a command starts, if its features mean the same: to score, to go on, or to be fine-tuned."""
 
+import json
 import logging
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 import yaml
@@ -17,10 +20,11 @@ from penstock.distributed.groups import compute_device
 from penstock.distributed.sharding import shard
 from penstock.distributed.state import load_averages, load_model_state, model_state
 from penstock.export.sections import ExportConfig
+from penstock.features.build import feature_names
+from penstock.features.sections import FgMode
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
 from penstock.run.data import build_parser, resumed_state
-from penstock.run.feature_meaning import other_meaning, require_same_meaning
 from penstock.run.requirements import model_section, scores_by_averages, train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.run_file import load_run
@@ -29,8 +33,8 @@ from penstock.run.training import ShardedModel, Training, share_model
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import limit_of
 from penstock.training.best import BestMetric, marked_step, require_best_step
-from penstock.training.checkpoints import RunCheckpoints, load_whole_model
 from penstock.training.model_dir import ModelDir
+from penstock.training.trainer import RunCheckpoints, load_whole_model
 
 logger = logging.getLogger(__name__)
 
@@ -264,3 +268,126 @@ def read_param_map(path: Path, current: list[str], old: list[str]) -> dict[str, 
             raise ConfigError.at(KEY, f"{path}, line {number}: '{words[0]}' is there already")
         found[names[0]] = names[1]
     return found
+
+
+# What the inputs of a model mean is everything that turns columns into the ids and numbers it was trained on. A
+# checkpoint fits a run file by the shapes of its tensors long before it fits by meaning: another order of vocab_list
+# gives every word another word's vector, and nothing would tell. So a checkpoint carries this description, and is used
+# only where the run file gives the same.
+DOCUMENT = "features"
+"""The name of the description among the documents of a checkpoint."""
+
+Meaning = dict[str, Any]
+
+_WITHOUT_MEANING = frozenset(
+    {
+        "feature_name",  # the key of the description
+        "init_fn",
+        "trainable",
+        "embedding_constraints",
+        "num_buckets",  # an id is its row; this and the next two show in the shapes and types of tensors
+        "embedding_dim",
+        "data_type",
+    }
+)
+"""Options that change no id and no number. Every other option counts, also one that is added later."""
+
+_TEXT_OPTIONS = (
+    "expression separator default_value normalizer boundaries hash_bucket_size vocab_list vocab_dict vocab_file "
+    "default_bucketize_value fg_value_type"
+)
+_UNUSED_IN_MODE: Mapping[FgMode, frozenset[str]] = {
+    FgMode.FG_NONE: frozenset(_TEXT_OPTIONS.split()),
+    FgMode.FG_NORMAL: frozenset({"fg_encoded_default_value"}),
+}
+"""Options that a mode does not read: with FG_NONE columns hold ids and numbers already."""
+
+_EMPTY_IS_ABSENT = frozenset({"default_value", "fg_encoded_default_value", "normalizer", "value_dim"})
+_MAX_SHOWN = 60
+
+
+def feature_meaning(run: RunConfig) -> Meaning:
+    """The description, as plain values; a default that is written and one that is left out are the same."""
+    data, groups = run.data_config, model_section(run).feature_groups
+    used = {name for group in groups for name in group.feature_names}
+    mode = data.resolved_fg_mode()
+    without = {*_WITHOUT_MEANING, *_UNUSED_IN_MODE.get(mode, ())}
+    features: Meaning = {}
+    for config in run.feature_configs:
+        chosen, names = config.chosen("feature"), feature_names(config)
+        assert chosen is not None, "a feature has a type: the run file was checked"
+        kind, section = chosen
+        options = section.model_dump(mode="json", exclude=without)
+        for name in _EMPTY_IS_ABSENT & options.keys():
+            options[name] = options[name] or None
+        if "embedding_name" in options:
+            options["embedding_name"] = section.embedding_name or f"{section.feature_name}_emb"
+        features |= {name: {"kind": kind, **options} for name in names if name in used}
+    meaning: Meaning = {
+        "fg_mode": mode.value,
+        "features": features,
+        "feature_groups": {
+            group.group_name: group.model_dump(mode="json", exclude={"group_name"}) for group in groups
+        },
+    }
+    if mode is FgMode.FG_NONE:
+        meaning["fg_encoded_multival_sep"] = data.fg_encoded_multival_sep
+    return meaning
+
+
+def require_same_meaning(checkpoint: Checkpoint, run: RunConfig) -> None:
+    """Refuse a checkpoint whose inputs meant something else than they do in this run file."""
+    if problem := other_meaning(checkpoint, run):
+        raise CheckpointError(f"{problem}; train anew, or start from it with --fine_tune_checkpoint")
+
+
+def other_meaning(checkpoint: Checkpoint, run: RunConfig) -> str | None:
+    if DOCUMENT not in checkpoint.documents:
+        return f"{checkpoint.path}: does not say what its features mean"
+    difference = next(differences(checkpoint.documents[DOCUMENT], feature_meaning(run)), None)
+    return f"{checkpoint.path}: {difference}" if difference else None
+
+
+def differences(saved: Meaning, current: Meaning) -> Iterator[str]:
+    for key in ("fg_mode", "fg_encoded_multival_sep"):
+        yield from _in_value(f"data_config.{key}", saved.get(key), current.get(key))
+    for kind, key in (("feature", "features"), ("feature group", "feature_groups")):
+        before, now = saved[key], current[key]
+        for name in dict.fromkeys([*before, *now]):
+            if name not in now:
+                yield f"{kind} '{name}' is in the checkpoint, but not in this run file"
+                continue
+            if name not in before:
+                yield f"{kind} '{name}' is in this run file, but not in the checkpoint"
+                continue
+            # The kind of a feature comes first: other differences follow from it.
+            for option in sorted({*before[name], *now[name]}, key=lambda option: (option != "kind", option)):
+                path = f"{kind} '{name}': {option}"
+                yield from _in_value(path, before[name].get(option), now[name].get(option))
+
+
+def _in_value(path: str, saved: Any, current: Any) -> Iterator[str]:
+    """Differences of one value, named down to the item of a list; long values cut to where they begin to differ."""
+    if saved == current:
+        return
+    if isinstance(saved, dict) and isinstance(current, dict):
+        for key in sorted(saved.keys() | current.keys()):
+            yield from _in_value(f"{path}['{key}']", saved.get(key), current.get(key))
+    elif isinstance(saved, list) and isinstance(current, list) and saved and current:
+        if len(saved) != len(current):
+            yield f"{path} has another length: {len(saved)} in the checkpoint, {len(current)} in this run file"
+        for index, (before, now) in enumerate(zip(saved, current, strict=False)):
+            yield from _in_value(f"{path}[{index}]", before, now)
+    else:
+        texts = [json.dumps(value, ensure_ascii=False) for value in (saved, current)]
+        pairs = enumerate(zip(*texts, strict=False))
+        first = next((index for index, (mine, other) in pairs if mine != other), 0)
+        start = max(0, first - _MAX_SHOWN // 2)
+        end = start + _MAX_SHOWN
+        before, now = (
+            text
+            if len(text) <= _MAX_SHOWN
+            else ("..." if start else "") + text[start:end] + ("..." if end < len(text) else "")
+            for text in texts
+        )
+        yield f"{path} differs: {before} in the checkpoint, {now} in this run file"

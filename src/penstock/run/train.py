@@ -19,9 +19,15 @@ from penstock.observe.report.page import try_to_write_report
 from penstock.observe.tensorboard import TensorBoard
 from penstock.readers.scan import dataset_type_of
 from penstock.run.evaluate import training_evaluator
-from penstock.run.feature_meaning import DOCUMENT, feature_meaning
 from penstock.run.requirements import require_for_training, train_section
-from penstock.run.restore import best_metric, continue_run, fine_tune, saved_shuffle_rows
+from penstock.run.restore import (
+    DOCUMENT,
+    best_metric,
+    continue_run,
+    feature_meaning,
+    fine_tune,
+    saved_shuffle_rows,
+)
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
 from penstock.run.training import (
@@ -37,12 +43,11 @@ from penstock.runtime.world import Resumable, available_cores
 from penstock.tensors.loader import BatchLoader
 from penstock.training.best import best_step
 from penstock.training.callbacks import Callbacks, Control
-from penstock.training.checkpoints import RunCheckpoints
 from penstock.training.events import Ended, Event, Listener, Started
 from penstock.training.failures import Failures
 from penstock.training.model_dir import ModelDir
 from penstock.training.step import Pipeline
-from penstock.training.trainer import Trainer
+from penstock.training.trainer import RunCheckpoints, Trainer
 
 
 @dataclass(frozen=True, slots=True)
