@@ -28,15 +28,14 @@ from measuring import criteo
 from measuring.rounds import alternate, report
 
 import penstock
-from penstock.observe.listeners import RunLog
 from penstock.run.session import Session, computing
 from penstock.run.train import build_checkpoints, build_trainer, write_header
 from penstock.run.training import Training, build_training, plan_training
 from penstock.runtime.world import StopRequest
 from penstock.tensors.batch import Batch
-from penstock.training.callbacks import Callbacks
+from penstock.training.callbacks import Control
+from penstock.training.events import TrainingProgress
 from penstock.training.model_dir import ModelDir
-from penstock.training.progress import TrainingProgress
 from penstock.training.step import FinishedStep
 
 DATA_BAR, WATCHING_BAR = 0.95, 0.97
@@ -77,7 +76,7 @@ def data_path(edits: dict[str, object], rounds: int) -> bool:
     run = penstock.load_run(criteo.RUN_FILE, edits)
     with (
         computing(run) as session,
-        build_training(run, session, plan_training(run, session.monitor)) as training,
+        build_training(run, session, plan_training(run, session)) as training,
     ):
         in_memory = kept(training)
         ways = {"from memory": lambda: trained(training, in_memory), "from files": from_files(training)}
@@ -108,7 +107,9 @@ def trained(training: Training, batches: Iterable[Batch]) -> int:
     """Takes a step with every batch; gives the rows."""
     progress = TrainingProgress()
     for batch in batches:
-        progress.count(batch.num_rows, training.step(batch, progress).loss)
+        training.step(batch, progress)
+        progress.step += 1
+        progress.rows += batch.num_rows
     return progress.rows
 
 
@@ -126,12 +127,12 @@ def watching(edits: dict[str, object], rounds: int) -> bool:
 def in_turns(stack: ExitStack, session: Session, edits: dict[str, object]) -> Callable[[], int]:
     """A run with all that listens to it; each call takes the next steps of it, and gives their rows."""
     run = penstock.load_run(criteo.RUN_FILE, edits)
-    training = stack.enter_context(build_training(run, session, plan_training(run, session.monitor)))
-    folder, callbacks, progress = ModelDir.of(run.model_dir), Callbacks((), training.rates), training.progress
-    checkpoints = build_checkpoints(run, training, session, folder, callbacks)
-    log = RunLog(folder.log, progress, training.rates, training.train_metrics, session.monitor)
-    header = partial(write_header, run, training, folder, log, None, True, time.perf_counter())
-    trainer = build_trainer(run, training, session, checkpoints, folder, callbacks, StopRequest(), log, stack)
+    training = stack.enter_context(build_training(run, session, plan_training(run, session)))
+    folder, progress, plan = ModelDir(Path(run.model_dir)), training.progress, training.plan
+    checkpoints = build_checkpoints(run, training, session, folder)
+    stop, control = StopRequest(), Control(training.step.rates)
+    trainer, log = build_trainer(run, training, session, checkpoints, folder, control, None, stop, stack)
+    header = partial(write_header, run, plan, folder, log, None, True, time.perf_counter())
     trainer.listeners = [header, *trainer.listeners]
     in_memory = itertools.cycle(kept(training))
 

@@ -25,14 +25,13 @@ if TYPE_CHECKING:
     from penstock.readers.batch_files import load_batch, save_batch
     from penstock.readers.samples import arrays_to_samples, samples_to_arrays
     from penstock.readers.tfrecord_write import write_tfrecord
-    from penstock.run.build import build_batch, build_model
-    from penstock.run.data import create_dataloader
+    from penstock.run.data import build_batch, create_dataloader
     from penstock.run.evaluate import evaluate
-    from penstock.run.merge import merge
     from penstock.run.predict import predict
-    from penstock.run.prepare import PrepResult, prepare
+    from penstock.run.preparation import PrepResult, merge, prepare
     from penstock.run.run_config import RunConfig, load_run
     from penstock.run.train import TrainResult, train
+    from penstock.run.training import build_model
     from penstock.runtime.budget import MemoryBudget
     from penstock.runtime.progress import ProgressLogger
     from penstock.runtime.world import World
@@ -56,13 +55,13 @@ _PLACES = {
     "read_store": "penstock.data.reading",
     "read_tfrecord": "penstock.data.reading",
     "evaluate": "penstock.run.evaluate",
-    "merge": "penstock.run.merge",
-    "build_batch": "penstock.run.build",
-    "build_model": "penstock.run.build",
+    "merge": "penstock.run.preparation",
+    "build_batch": "penstock.run.data",
+    "build_model": "penstock.run.training",
     "create_dataloader": "penstock.run.data",
     "predict": "penstock.run.predict",
-    "PrepResult": "penstock.run.prepare",
-    "prepare": "penstock.run.prepare",
+    "PrepResult": "penstock.run.preparation",
+    "prepare": "penstock.run.preparation",
     "RunConfig": "penstock.run.run_config",
     "load_run": "penstock.run.run_config",
     "TrainResult": "penstock.run.train",

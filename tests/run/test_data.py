@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 import penstock
-from penstock.config.sizes import MIB
+from penstock.config.sizes import GIB, MIB
+from penstock.data.chain import ByRows
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
-from penstock.run.build import build_parser
-from penstock.run.data import DataSource, open_source, scoring_batches, shuffle_rows
+from penstock.run.data import build_parser, open_batches, open_source, plan_data_path
 from penstock.run.run_config import DataConfig
 from penstock.runtime.budget import MemoryBudget
 from tests.cli.desk import RUN_FILE
@@ -23,30 +23,34 @@ def data(**options) -> DataConfig:
 
 
 @pytest.fixture
-def source(tmp_path) -> DataSource:
+def files(tmp_path):
     """Ten rows in two files, numbered from 0 by their label."""
     for index, labels in enumerate([range(6), range(6, 10)]):
         table = pa.table({"click": list(labels), "other": ["x"] * len(labels)})
         pq.write_table(table, tmp_path / f"{index}.parquet")
-    return open_source(data(), list_files(str(tmp_path)), PARSER)
+    return list_files(str(tmp_path))
 
 
-def test_batches_and_rows_of_the_shuffle_are_counted_before_they_are_read(source):
-    assert source.num_batches(data()) == 3
-    assert source.num_batches(data(drop_remainder=True)) == 2
-    assert shuffle_rows(data(), source) == 0
-    assert 10_000 < shuffle_rows(data(shuffle=True, shuffle_buffer="1MiB"), source) <= 2**20 // 8
-    assert shuffle_rows(data(shuffle=True, shuffle_buffer_size=32), source) == 32 * 4  # of old: in batches
-    assert [path.rpartition("/")[2] for path in source.fingerprint()] == ["0.parquet", "1.parquet"]
+def test_batches_and_rows_of_the_shuffle_are_counted_before_they_are_read(files):
+    def shuffle_rows(**options) -> int:
+        config = data(**options)
+        return plan_data_path(MemoryBudget(GIB), config, open_source(config, files, PARSER))[0]
+
+    assert open_source(data(), files, PARSER).num_batches() == 3
+    assert open_source(data(drop_remainder=True), files, PARSER).num_batches() == 2
+    assert shuffle_rows() == 0
+    assert 10_000 < shuffle_rows(shuffle=True, shuffle_buffer="1MiB") <= 2**20 // 8
+    assert shuffle_rows(shuffle=True, shuffle_buffer_size=32) == 32 * 4  # of old: in batches
 
 
-def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(source):
-    kept = open_source(data(shuffle=True, drop_remainder=True), source.scanned.files, PARSER, ["click"])
+def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(files):
+    config = data(shuffle=True, drop_remainder=True)
+    kept = open_source(config, files, PARSER, ["click"], cut=ByRows(3))
     budget = MemoryBudget(64 * MIB)
     budget.share("reader", 16 * MIB)
     budget.share("prefetch", 16 * MIB)
 
-    with scoring_batches(kept, budget, batch_size=3) as batches:
+    with open_batches(config, kept, budget) as batches:
         found = [batch.reserves.get()["click"].to_pylist() for batch in batches]
 
     assert found == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]

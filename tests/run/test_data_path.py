@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.config.sizes import MIB
+from penstock.data.chain import open_rows
 from penstock.data.memory_plan import share_data_path
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
 from penstock.readers.order import Shard
 from penstock.readers.stream import RecordStream
-from penstock.run.data import DataSource, open_source, resumed_state, training_rows
+from penstock.run.data import DataSource, open_source, resumed_state
 from penstock.run.run_config import DataConfig
 from penstock.runtime.budget import MemoryBudget
 from tests.readers.samples import take
@@ -86,8 +87,13 @@ class Rank:
             prefetch_bytes=MIB,
             by_cost=case.cost_limit is not None,
         )
-        self.stream: RecordStream = training_rows(
-            case.config(), source, self.budget, case.window_rows, self.shard
+        self.stream: RecordStream = open_rows(
+            source.scanned,
+            self.budget,
+            source.cut,
+            shuffle_rows=case.window_rows,
+            seed=3,
+            shard=self.shard,
         )
 
     def load(self, states: list[dict]) -> None:

@@ -19,9 +19,8 @@ from tests.run.training_runs import trained
 def profile_of(desk: Desk, process_bytes: int | None = None, **sets: Any) -> dict[str, Any]:
     run = load_run(desk.folder / "run.yaml", sets)
     with computing(run) as session:
-        monitor = session.monitor
-        plan = plan_training(run, monitor)
-        return profile_data(run, plan, monitor.sample() if process_bytes is None else process_bytes)
+        plan = plan_training(run, session)
+        return profile_data(run, plan, session.monitor.sample() if process_bytes is None else process_bytes)
 
 
 def written(desk: Desk) -> dict[str, Any]:
@@ -108,7 +107,7 @@ def test_bad_rows_are_written_aside_by_training_alone(desk: Desk, tmp_path: Path
     }
     run = load_run(desk.folder / "run.yaml", sets)
     with computing(run) as session:
-        plan = plan_training(run, session.monitor, beside=tmp_path / "beside")
+        plan = plan_training(run, session, beside=tmp_path / "beside")
         profile = profile_data(run, plan, session.monitor.sample())
 
     assert profile["columns"][3]["null_part"] == 0.25

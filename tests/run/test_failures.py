@@ -32,9 +32,6 @@ train(load_run("run.yaml"), callbacks=[LessMemory()])
 """
 
 
-OF_CPU = "DefaultCPUAllocator: can't allocate memory: you tried to allocate 1610612736 bytes. Error code 12"
-
-
 SKIP = {
     "data_config.batch_size": 2,
     "data_config.sample_weight_fields": ["weight"],
@@ -133,38 +130,21 @@ def test_a_full_device_batches_by_cost_and_rows_that_cannot_be_written_are_repor
         assert part in str(caught.value)
 
 
-def test_after_the_first_three_only_tenfolds_are_warned_of(desk, caplog):
-    write_batches(desk, [1.0] + [HEAVY] * 15 + [1.0])
-
-    result = trained(desk, SKIP)
-
-    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert result.skipped_batches == 15
-    assert [line.startswith("step 2: the loss is nan on 2 rows") for line in warnings] == [True] * 3 + [False]
-    assert warnings[3] == "10 batches skipped, since their loss is not finite"
-
-
 @pytest.mark.parametrize(
-    ("error", "asked"),
+    ("error", "is_shortage"),
     [
-        (RuntimeError(OF_CPU), "1.5GiB were asked for, "),
-        (torch.OutOfMemoryError(OF_GPU), "2.5GiB were asked for, "),
-        (MemoryError(), ""),
-        (RuntimeError("std::bad_alloc"), ""),
-        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), None),
+        (MemoryError(), True),
+        (RuntimeError("std::bad_alloc"), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
     ],
     ids=str,
 )
-def test_errors_that_mean_it(error, asked):
+def test_errors_that_mean_it(error, is_shortage):
     with MemoryMonitor(2**30) as monitor:
         failures = Failures(Path("run"), None, None, monitor, torch.device("cpu"), None)
         shortage = failures.memory_shortage(error)
 
-    if asked is None:
-        assert shortage is None
-    else:
-        assert shortage.startswith(asked)
-        assert shortage.endswith(" of memory.limit 1GiB were taken")
+    assert str(shortage).endswith(" of memory.limit 1GiB were taken") is is_shortage
 
 
 @pytest.mark.slow

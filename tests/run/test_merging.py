@@ -15,14 +15,14 @@ from penstock.config.sizes import format_size
 from penstock.prep.merge.merge_options import DeclaredTypes, MergeOptions
 from penstock.prep.merge.merging import MergeResult
 from penstock.prep.sections import Preprocessing
-from penstock.run.merge import merge_options, merge_run, merged_lines, verify_run
+from penstock.run.preparation import merge_options, merge_run, merged_lines, verify_run
 from penstock.run.run_config import RunConfig
 from tests.prep.merge.inputs import all_bytes, write_batches
 from tests.prep.raw import enter_folder, events
 
 
-def options_of(limit: str = "1GiB", **keys: Any) -> MergeOptions:
-    return merge_options(RunConfig.model_validate({"memory": {"limit": limit}, "preprocessing": keys}))
+def options_of(**keys: Any) -> MergeOptions:
+    return merge_options(Preprocessing.model_validate(keys), 2**30)
 
 
 def test_the_peak_of_each_stage_is_in_the_log_and_the_summary(run: RunConfig):
@@ -71,15 +71,6 @@ def result_of(**facts: Any) -> MergeResult:
                 "time      2.0 s",
             ],
         ),
-        (
-            {"num_tasks": 0, "was_whole": True},
-            [
-                (
-                    "whole     store has all samples of 5 batch files already: train 900, val 100; 2KiB; "
-                    "nothing was written"
-                )
-            ],
-        ),
     ],
 )
 def test_what_is_told_of_a_merge(facts: dict[str, Any], lines: list[str]):
@@ -94,19 +85,14 @@ def test_types_that_the_run_file_declares_are_those_of_old_samples():
     assert options_of().types is None
 
 
-@pytest.mark.parametrize(
-    ("output_dir", "message"),
-    [
-        ("raw", "raw holds the raw file raw/game_0.txt; choose a folder apart from raw files"),
-    ],
-)
-def test_no_store_among_the_raw_files(run: RunConfig, output_dir: str, message: str):
-    moved = run.preprocessing.model_copy(update={"output_dir": output_dir})
+def test_no_store_among_the_raw_files(run: RunConfig):
+    moved = run.preprocessing.model_copy(update={"output_dir": "raw"})
 
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(
+        ConfigError, match=r"^preprocessing.output_dir: raw holds the raw file raw/game_0.txt; "
+    ):
         merge_run(run.model_copy(update={"preprocessing": moved}))
 
-    assert str(told.value) == f"preprocessing.output_dir: {message}"
     assert sorted(path.name for path in Path("raw").iterdir()) == ["game_0.txt", "game_1.txt"]
 
 
@@ -123,11 +109,7 @@ def test_its_arguments_are_called_like_the_keys_of_run_files():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"splits": {"train": 0.8, "val": 0.3}},
-            "splits: train, val and test add up to 1.2; they must add up to 1",
-        ),
-        ({"target": "cvs"}, "target: is 'cvs'; known: hdf5, ipc, npy, parquet"),
+        ({"splits": {"train": 0.8, "val": 0.3}}, "splits: train, val and test add up to 1.2; they must"),
         ({"compression": "zstd"}, "compression: zstd is not for target npy; leave it out"),
         ({"strategy": "all"}, "merge_strategy: is 'all'; known: accumulative, sequential"),
     ],

@@ -11,15 +11,11 @@ from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.row_means import Accuracy
 from penstock.metrics.wiring import BoundMetric
 from penstock.metrics.xauc import XAUC
-from penstock.run.build import (
-    bound_metrics,
-    evaluation_metrics,
-    group_columns,
-    share_metrics,
-    training_metrics,
-)
+from penstock.run.data import group_columns
 from penstock.run.run_config import load_run
+from penstock.run.training import metrics_of, share_metrics
 from penstock.runtime.budget import MemoryBudget
+from penstock.training.task_metrics import TaskMetrics
 from tests.cli.desk import RUN_FILE
 
 TOWERS = [
@@ -53,14 +49,14 @@ def two_towers(**changes):
 def test_every_task_has_its_metrics_under_names_that_end_in_its_tower():
     model = penstock.build_model(two_towers())
 
-    metrics = evaluation_metrics(model)
+    metrics = metrics_of(model, "metrics")
 
     assert {name: (metric.prediction, metric.label) for name, metric in metrics.items()} == {
         "auc_click": ("probs_click", "click"),
         "mean_absolute_error_seconds": ("y_seconds", "seconds"),
         "grouped_xauc_seconds": ("y_seconds", "seconds"),
     }
-    assert list(training_metrics(model)) == ["auc_click"]
+    assert list(metrics_of(model, "train_metrics")) == ["auc_click"]
 
 
 def test_a_metric_that_a_task_cannot_have_is_told_with_its_tower():
@@ -95,9 +91,7 @@ def bound(**metrics):
 
 
 def planned(limit_bytes, metrics, num_rows=TEN_MILLION):
-    budget = MemoryBudget(limit_bytes)
-    share_metrics(budget, "evaluation metrics", metrics, num_rows)
-    return budget.shares.get("evaluation metrics")
+    return share_metrics(MemoryBudget(limit_bytes), "evaluation metrics", metrics, num_rows)
 
 
 def test_less_than_the_need_is_refused_with_the_metric_that_needs_most():
@@ -120,6 +114,6 @@ def test_metrics_get_what_they_can_use_or_a_quarter_of_what_is_left_and_never_le
     short = planned(100 * MIB, metrics)
     assert short.limit_bytes == 40 * MIB
     assert planned(GIB, bound(accuracy=Accuracy())) is None  # a few sums fit into what stays free
-    bound_metrics(metrics, short, TEN_MILLION)
+    TaskMetrics(metrics, share=short, num_rows=TEN_MILLION)
     assert metrics["grouped_auc"].metric._rows.limit_bytes == 8 * MIB
     assert metrics["auc"].metric._limit_bytes == 4 * MIB

@@ -9,7 +9,6 @@ import pytest
 
 import penstock
 from penstock.config.sizes import MIB, format_size
-from penstock.run.run_config import RunConfig
 from penstock.runtime.memory import MemoryMonitor
 from tests.prep.raw import enter_folder, events
 
@@ -80,7 +79,7 @@ def test_the_peaks_of_one_that_fails_are_in_the_log(folder: Path):
 
 
 def test_nothing_is_measured_where_that_is_switched_off(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delattr("penstock.run.merge.MemoryMonitor")
+    monkeypatch.delattr("penstock.run.preparation.MemoryMonitor")
     edits = {"memory.monitor": False, "preprocessing.verbose": False}
 
     result = penstock.prepare(penstock.load_run("prep.yaml", edits))
@@ -88,11 +87,6 @@ def test_nothing_is_measured_where_that_is_switched_off(folder: Path, monkeypatc
     assert result.memory is None
     assert log_events(folder) == ["begin", "task", "end"]
     assert not any("memory" in line for line in result.lines())
-
-
-def test_a_run_without_preprocessing():
-    with pytest.raises(penstock.ConfigError, match=r"^preprocessing: is required by this command"):
-        penstock.prepare(RunConfig())
 
 
 def test_preparing_loads_no_torch():

@@ -190,14 +190,11 @@ BEFORE = {
     "train_config": {"num_epochs": 1, "dense_optimizer": {"adam_optimizer": {"lr": 0.001}}},
 }
 TUESDAY = {**BEFORE, "train_input_path": "tuesday.parquet", "eval_input_path": "tuesday.parquet"}
-ONES, TWOS = ({f"key{index}": value for index in range(7)} for value in (1, 2))
 
 
 @pytest.mark.parametrize(
     ("before", "now", "new_data", "line"),
     [
-        # a folder without a run file
-        # what a run started from decides nothing when it goes on
         (BEFORE, TUESDAY, True, None),  # other files are what new data are
         (
             BEFORE,
@@ -207,12 +204,6 @@ ONES, TWOS = ({f"key{index}": value for index in range(7)} for value in (1, 2))
                 "2 changed settings: train_input_path monday.parquet -> tuesday.parquet, "
                 "eval_input_path not set -> tuesday.parquet"
             ),
-        ),
-        (
-            ONES,
-            TWOS,
-            False,
-            f"7 changed settings: {', '.join(f'key{index} 1 -> 2' for index in range(5))} and 2 more",
         ),
     ],
 )

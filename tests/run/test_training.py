@@ -6,9 +6,12 @@ import re
 import signal
 
 import pytest
+import torch
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import DataError
+from penstock.run.run_config import load_run
+from penstock.run.session import computing
 from tests.run.training_runs import STEPS_OF_2, log_of, parameters, steps_of, tensors, trained
 
 HEAVY_ROWS = {"weight": [1.0, 1.0, 3.4e38, 3.4e38, 1.0, 1.0]}
@@ -34,28 +37,28 @@ def test_accumulated_batches_are_one_larger_batch_to_the_last_bit(desk, optimize
 
 
 def test_gradients_are_clipped_before_they_are_used(desk):
-    sets = {"train_config.num_steps": 1, "train_config.num_epochs": None, "eval_input_path": ""}
+    """With frozen tables and hardly any gradient, the loss stays that of a run whose rate is 0."""
+    sets = {"train_config.sparse_optimizer": {"sgd_optimizer": {"lr": 0.0}}, "eval_input_path": ""}
+    clipping = {"train_config.grad_clipping": {"clipping_type": "norm", "max_gradient": 1e-9}}
 
-    def moved_with(name, rate, **clipping):
+    def losses(name, rate, **more):
         dense = {"train_config.dense_optimizer": {"sgd_optimizer": {"lr": rate}}, "model_dir": name}
-        return weights(trained(desk, sets | dense | clipping).checkpoint)
+        return [record["loss"] for record in steps_of(trained(desk, sets | dense | more).model_dir)]
 
-    still, free = moved_with("still", 0.0), moved_with("free", 1.0)
-    for kind in ("norm", "value"):
-        clipping = {"train_config.grad_clipping": {"clipping_type": kind, "max_gradient": 1e-9}}
-        clipped = moved_with(kind, 1.0, **clipping)
-        assert max(float((clipped[name] - still[name]).abs().max()) for name in still) < 1e-7
-    assert max(float((free[name] - still[name]).abs().max()) for name in still) > 1e-3
+    still = losses("still", 0.0)
+    assert losses("clipped", 1.0, **clipping) == pytest.approx(still, abs=1e-7)
+    assert losses("free", 1.0) != pytest.approx(still, abs=1e-3)
 
 
-def weights(checkpoint):
-    """The dense parameters by name."""
-    from safetensors.torch import load_file
+def test_tf32_is_as_the_run_file_says_and_afterwards_as_before(desk):
+    def allowed():
+        return torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
 
-    loaded = load_file(checkpoint / "rank-00000.safetensors")
-    return {
-        name: each for name, each in loaded.items() if name.startswith("model.") and "embedding" not in name
-    }
+    sets = {"train_config.cudnn_allow_tf32": False, "train_config.cuda_matmul_allow_tf32": True}
+    before = allowed()
+    with computing(load_run(desk.folder / "run.yaml", sets)):
+        assert allowed() == (False, True)
+    assert allowed() == before == (True, False)
 
 
 @pytest.mark.parametrize(("precision", "scale"), [("BF16", None), ("FP16", 65536.0)])

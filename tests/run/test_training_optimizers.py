@@ -77,31 +77,3 @@ def test_a_run_without_tables_needs_no_optimizer_for_them(desk):
     train(desk, "--set", "train_config.num_epochs=2", "--continue_train")
 
     assert desk.penstock("eval", "run.yaml").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        (
-            [
-                (
-                    DENSE,
-                    "{adam_optimizer: {}, part_optimizers: [{regex_pattern: 'model.dep.*', adam_optimizer: {}}]}",
-                )
-            ],
-            "train_config.dense_optimizer.part_optimizers[0].regex_pattern: 'model.dep.*' matches no parameter; near n",
-        ),
-        (
-            [(SPARSE, "{lamb_optimizer: {}}"), ("clicks.parquet\neval", "absent.parquet\neval")],
-            "train_config.sparse_optimizer.lamb_optimizer: has a kernel on GPU alone; on CPU use adam_optimizer\n",
-        ),
-    ],
-    ids=["a part without parameters", "no kernel, before data are read"],
-)
-def test_what_cannot_be_trained_is_refused(desk, changes, line):
-    desk.write_run(*changes)
-
-    done = desk.penstock("train", "run.yaml")
-
-    assert done.exit_code == 1
-    assert done.stderr.startswith(f"error: run.yaml: {line}")

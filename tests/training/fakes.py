@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from penstock.runtime.memory import MemoryMonitor
-from penstock.training.callbacks import Callbacks
-from penstock.training.events import Ended, Evaluated, Event, Saved, Skipped, Step
-from penstock.training.learning_rates import LearningRates
+from penstock.training.callbacks import Control
+from penstock.training.events import (
+    Ended,
+    Evaluated,
+    Event,
+    Saved,
+    Skipped,
+    Step,
+    Timetable,
+    TrainingProgress,
+)
 from penstock.training.model_dir import ModelDir
-from penstock.training.progress import Timetable, TrainingProgress
-from penstock.training.step import Pipeline, StepOutcome
+from penstock.training.step import LearningRates, Pipeline, StepOutcome
 from penstock.training.task_metrics import TaskMetrics
 from penstock.training.trainer import Trainer
 
@@ -122,7 +129,7 @@ def make_trainer(
         "folder": ModelDir(folder),
         "failures": FakeFailures(),
         "monitor": MemoryMonitor(2**40, None),
-        "callbacks": Callbacks((), rates),
+        "control": Control(rates),
         "listeners": [listen, *listeners],
     }
     return Trainer(**given | options)

@@ -1,28 +1,31 @@
-"""The evaluation loop, and evaluations as lines of eval_result.jsonl."""
+"""The loops of evaluation and of prediction, and evaluations as lines of eval_result.jsonl."""
 
 import math
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from torch import nn
 
+from penstock.config.errors import ConfigError
 from penstock.metrics.auc import AUC
 from penstock.metrics.grouped_auc import GroupedAUC
 from penstock.metrics.wiring import BoundMetric
 from penstock.models.task import weighted_mean
 from penstock.runtime.durable import Journal
+from penstock.tensors.batch import Batch, RecordBatchTensor
 from penstock.training.evaluate import (
     MAX_GROUPS,
     Evaluation,
+    as_arrow,
     bins_of,
     evaluate,
     evaluation_mode,
-    group_auc,
+    predict,
 )
-from penstock.training.progress import TrainingProgress
 from penstock.training.task_metrics import TaskMetrics
 
 
@@ -100,19 +103,17 @@ WITHOUT_A_POSITIVE = Evaluation(
 
 
 def test_a_record_says_what_was_found_and_has_no_key_for_what_there_is_nothing_of():
-    record = WITHOUT_A_POSITIVE.as_record(TrainingProgress(step=20, epoch=1), 0.12345, saved=True)
+    record = WITHOUT_A_POSITIVE.as_record(20, 1)
 
-    expected = {"step": 20, "epoch": 1, "rows": 200, "seconds": 0.123, "checkpoint": "step-20"}
-    assert {name: record[name] for name in expected} == expected
+    assert (record["step"], record["epoch"], record["rows"], record["checkpoint"]) == (20, 1, 200, None)
     assert record["remarks"] == {"auc": "no positive rows"}
     assert {"calibration_bins", "group_auc"}.isdisjoint(record)
-    assert Evaluation({}, {}, 1).as_record(TrainingProgress(), 0.1, saved=False)["checkpoint"] is None
 
 
 def test_an_evaluation_is_recalled_with_the_reason_for_a_missing_value(tmp_path):
     journal = Journal(tmp_path / "eval_result.jsonl")
     for step in (10, 20):
-        journal.write(WITHOUT_A_POSITIVE.as_record(TrainingProgress(step=step), 0.1, saved=True))
+        journal.write(WITHOUT_A_POSITIVE.as_record(step, 0))
 
     found = Evaluation.recalled(journal.read(), 20)
 
@@ -148,6 +149,56 @@ def grouped(groups: list[int]) -> BoundMetric:
 
 
 def test_the_largest_groups_of_a_metric_that_has_groups() -> None:
-    assert group_auc({"grouped_auc": grouped([3])}) == [{"group": 3, "rows": 2, "auc": 1.0}]
-    assert len(group_auc({"grouped_auc": grouped(list(range(100)))})) == MAX_GROUPS
-    assert group_auc({"auc": BoundMetric("auc", AUC(), "probs", "click")}) == []
+    few, many = (
+        evaluate(nn.Linear(1, 1), Doubler(), [], TaskMetrics({"grouped_auc": grouped(groups)}))
+        for groups in ([3], list(range(100)))
+    )
+
+    assert few.group_auc == [{"group": 3, "rows": 2, "auc": 1.0}]
+    assert len(many.group_auc) == MAX_GROUPS
+
+
+class FirstLabel:
+    """Predicts the label, as a number and as a pair."""
+
+    def predict(self, batch):
+        values = batch.labels["click"]
+        return {"probs": values, "pair": torch.stack([values, -values], dim=1)}
+
+
+def reserving_batch(*labels: float, **reserved: list[object]) -> Batch:
+    reserves = pa.RecordBatch.from_pydict(reserved) if reserved else None
+    return Batch(labels={"click": torch.tensor(labels)}, reserves=RecordBatchTensor(reserves))
+
+
+def predicted(batches, output_columns=None):
+    return list(predict(nn.Linear(1, 1), FirstLabel(), batches, output_columns))
+
+
+def test_reserved_columns_stand_before_the_predictions_that_were_asked_for():
+    (scores,) = predicted([reserving_batch(1.0, 2.0, user=["a", "b"], item=[7, 8])], ["pair", "probs"])
+
+    assert scores.schema.names == ["user", "item", "pair", "probs"]
+    assert scores["user"].to_pylist() == ["a", "b"]
+    assert scores["pair"].to_pylist() == [[1.0, -1.0], [2.0, -2.0]]
+
+
+def test_a_reserved_column_with_the_name_of_a_prediction():
+    with pytest.raises(
+        ConfigError, match=r"^reserved column 'probs' has the name of a prediction; rename it"
+    ):
+        predicted([reserving_batch(1.0, probs=[0.5])])
+
+
+def test_a_model_in_training_keeps_its_mode_between_two_batches():
+    model = nn.Dropout().train()
+    scores = predict(model, FirstLabel(), [reserving_batch(1.0), reserving_batch(2.0)])
+
+    next(scores)
+
+    assert model.training
+    assert torch.is_grad_enabled()
+
+
+def test_predictions_are_written_as_float32():
+    assert as_arrow(torch.tensor([0.5, 1.5], dtype=torch.bfloat16)).type == pa.float32()

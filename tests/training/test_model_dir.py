@@ -6,6 +6,7 @@ import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,22 +15,14 @@ from penstock.runtime.world import installed_versions
 from penstock.training.model_dir import ModelDir
 
 
-def test_a_folder_that_can_be_made_is_not_made_yet(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    ModelDir.of("deep/down/run").require_writable()
-    ModelDir.of(str(tmp_path / "run")).require_writable()
-
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_checkpoint_that_was_being_replaced_is_one_of_a_trained_run(tmp_path):
     folder = ModelDir(tmp_path)
-    folder.refuse_if_trained()
     (folder.checkpoints / ".step-10.replaced").mkdir(parents=True)
 
-    with pytest.raises(CheckpointError, match="holds a trained run already"):
-        folder.refuse_if_trained()
+    with pytest.raises(CheckpointError, match="holds a trained run already"), folder.lock():
+        pass
+    with folder.lock(resume=True):
+        pass
 
 
 def test_a_run_that_goes_on_began_when_it_began(tmp_path):
@@ -37,19 +30,17 @@ def test_a_run_that_goes_on_began_when_it_began(tmp_path):
     assert folder.started_at is None
 
     before = time.time()
-    folder.write_version({})
+    folder.begin("", {}, None, is_new=True)
     began = folder.started_at
-    folder.write_version({"train/a.parquet": 123})
+    folder.begin("", {"train/a.parquet": 123}, {"rows": 5}, is_new=False)
     assert folder.started_at == began
     assert before - 1 <= began <= time.time() + 1
     facts = json.loads((tmp_path / "version").read_text())
     assert (facts["data"], facts["packages"]) == ({"train/a.parquet": 123}, installed_versions())
 
     folder.log.write({"step": 1, "loss": 0.5})
-    folder.forget_records()
-    folder.forget_records()
+    folder.begin("", {}, None, is_new=True)
     assert folder.log.read() == folder.evaluations.read() == []
-    folder.write_version({})
     assert folder.started_at != began
 
 
@@ -72,8 +63,8 @@ def test_one_training_at_a_time_writes_in_a_folder(tmp_path, monkeypatch, tempor
     monkeypatch.chdir(tmp_path)
 
     with (
-        ModelDir.of("run").lock(),
-        ModelDir.of("other").lock(),
+        ModelDir(Path("run")).lock(),
+        ModelDir(Path("other/deep")).lock(),
         pytest.raises(ConfigError) as error,
         ModelDir(tmp_path / "run").lock(),
     ):
@@ -83,7 +74,7 @@ def test_one_training_at_a_time_writes_in_a_folder(tmp_path, monkeypatch, tempor
         f"model_dir: another penstock train is writing in '{tmp_path / 'run'}'; "
         "wait until it ends, or choose another --model_dir"
     )
-    with ModelDir.of("run").lock():
+    with ModelDir(Path("run")).lock():
         pass
     assert list(tmp_path.iterdir()) == [], "locking makes nothing in the model_dir"
 
@@ -104,7 +95,7 @@ def test_a_killed_training_lets_go(tmp_path, temporary_folder):
         pass
 
 
-def test_a_lock_leaves_nothing_behind_and_holds_for_one_at_a_time(tmp_path):
+def test_a_lock_leaves_nothing_behind_and_holds_for_one_at_a_time(tmp_path, temporary_folder):
     folder, inside, most = ModelDir(tmp_path), [], []
 
     def work():
@@ -124,4 +115,4 @@ def test_a_lock_leaves_nothing_behind_and_holds_for_one_at_a_time(tmp_path):
         thread.join()
 
     assert set(most) == {1}
-    assert not folder.lock_file.exists()
+    assert list(temporary_folder.iterdir()) == []

@@ -5,9 +5,8 @@ import torch
 from torch import nn
 
 from penstock.config.errors import ConfigError
-from penstock.training.learning_rates import LearningRates
-from penstock.training.progress import TrainingProgress
-from penstock.training.step import TrainStep
+from penstock.training.events import TrainingProgress
+from penstock.training.step import LearningRates, TrainStep
 
 
 class Halving:

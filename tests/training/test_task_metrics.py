@@ -52,7 +52,7 @@ def test_a_metric_with_other_options_starts_anew_and_says_so(caplog):
 
 def test_the_share_of_the_plan_is_told_what_metrics_hold_and_what_computing_takes():
     share = Share("evaluation metrics", 1000)
-    metrics = TaskMetrics({"auc": BoundMetric("auc", ExactAUC(), "probs", "click")}, share=share)
+    metrics = TaskMetrics({"auc": BoundMetric("auc", ExactAUC(), "probs", "click")}, share=share, num_rows=2)
 
     metrics.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
     assert share.peak_bytes == 2 * 24

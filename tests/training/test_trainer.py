@@ -4,7 +4,7 @@ import pytest
 
 from penstock.config.errors import DataError
 from penstock.training.evaluate import Evaluation
-from penstock.training.progress import End, Every, Timetable, TrainingProgress
+from penstock.training.events import End, Every, Timetable, TrainingProgress
 from penstock.training.step import Pipeline, StepOutcome, Stopwatch
 from penstock.training.trainer import no_batch
 from tests.training.fakes import FakeBatch, FakeBatches, FakeCheckpoints, make_trainer

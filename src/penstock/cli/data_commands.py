@@ -86,7 +86,7 @@ def prep(
             "memory.limit": memory,
         }
         run = command.load(run_file, keys, sets, edit_config_json, strict)
-        from penstock.run.prepare import prepare
+        from penstock.run.preparation import prepare
 
         if Debug.shown:
             logging.getLogger("penstock.prep").setLevel(logging.DEBUG)
@@ -112,7 +112,7 @@ def merge(
         run = command.load(run_file, keys, sets, edit_config_json, strict)
         if verify and restart:
             raise ConfigError("--verify writes nothing; leave out --restart, or merge first and verify then")
-        from penstock.run.merge import merge_run, verify_run
+        from penstock.run.preparation import merge_run, verify_run
 
         if verify:
             result = verify_run(run, allow_pickle=allow_pickle, plain=plain)

@@ -27,10 +27,9 @@ from penstock.runtime.durable import Journal
 from penstock.runtime.memory import MemoryMonitor, process_tree
 from penstock.runtime.progress import Fields, ProgressLogger
 from penstock.runtime.world import available_cores
-from penstock.training.events import Evaluated, Event, Logged, Skipped, Started, Step
-from penstock.training.learning_rates import LearningRates
-from penstock.training.progress import TrainingProgress
+from penstock.training.events import Evaluated, Event, Logged, Skipped, Started, Step, TrainingProgress
 from penstock.training.sections import TrainConfig
+from penstock.training.step import LearningRates
 from penstock.training.task_metrics import TaskMetrics
 
 TENSORBOARD_FOLDER = "tensorboard"

@@ -8,8 +8,7 @@ from penstock.observe.listeners import warn_of_histograms
 from penstock.observe.summary import aligned, counted
 from penstock.prep.prepare import Preview, preview
 from penstock.run.evaluate import training_evaluator
-from penstock.run.merge import is_measured, merge_options, preprocessing_of
-from penstock.run.prepare import reading_of
+from penstock.run.preparation import is_measured, merge_options, preprocessing_of, reading_of
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.restore import checkpoint_at
 from penstock.run.run_config import RunConfig
@@ -23,14 +22,15 @@ from penstock.training.trainer import no_batch
 def check(run: RunConfig) -> str:
     """Open the data, build the model, take one batch through it, and one through an evaluation; describe them."""
     require_for_training(run)
-    run = with_joined_batches(run)
     train = train_section(run)
+    if (joined := train.gradient_accumulation_steps or 1) > 1:
+        run = with_joined_batches(run, joined)
     if train.fine_tune_checkpoint:
         checkpoint_at(Path(train.fine_tune_checkpoint), "train_config.fine_tune_checkpoint")
     warn_of_histograms(train)
     with ExitStack() as stack:
         session = stack.enter_context(computing(run))
-        plan = plan_training(run, session.monitor)
+        plan = plan_training(run, session)
         training = stack.enter_context(build_training(run, session, plan))
         one_batch = {"eval_config": run.eval_config.model_copy(update={"num_steps": 1})}
         evaluator = training_evaluator(run.model_copy(update=one_batch), training, session)
@@ -40,7 +40,7 @@ def check(run: RunConfig) -> str:
         outcome = training.step(batch, training.progress)
         if outcome.taken:
             # What a step, a line of the log and a checkpoint ask of the metrics of training.
-            metrics = training.train_metrics
+            metrics = plan.train_metrics
             metrics.update(outcome.predictions, batch)
             metrics.compute()
             metrics.remarks()
@@ -72,8 +72,8 @@ def is_for_preparation(run: RunConfig) -> bool:
 
 def check_preparation(run: RunConfig) -> Preview:
     """Find the files, import the function, make the first sample, look at where everything would be written."""
-    merge_options(run)
     section, memory = preprocessing_of(run), run.memory
+    merge_options(section, limit_of(memory))
     return preview(
         section,
         reading_of(run),

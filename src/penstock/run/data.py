@@ -8,6 +8,7 @@ from typing import Literal
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError, DataError, hint
+from penstock.config.section import Section
 from penstock.config.sizes import format_size
 from penstock.data.chain import ByCost, ByRows, open_rows
 from penstock.data.cut import CostRules
@@ -16,32 +17,88 @@ from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import read_lengths, state_for
 from penstock.data.row_cost import ColumnCost, CostOf, SequenceLength, cost_of_expression
 from penstock.data.shuffle import Bucketing, ShuffleQuality
+from penstock.features import build_features
 from penstock.features.id_feature import SparseIds
 from penstock.features.parser import Parser
+from penstock.features.sections import named_features
+from penstock.models.sections import ModelConfig
+from penstock.models.sections.towers import TowerOptions
+from penstock.readers.columns import project
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.order import Shard
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import ONE_SHARD
 from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import BadRows
-from penstock.readers.stream import RecordStream
-from penstock.run.build import build_parser
-from penstock.run.requirements import require_available
+from penstock.run.requirements import model_section, require_available
 from penstock.run.run_config import DataConfig, RunConfig
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import limit_of
 from penstock.runtime.world import State, World
 from penstock.tensors.batch import Batch
-from penstock.tensors.loader import BatchLoader
+from penstock.tensors.loader import BatchLoader, pack
 
 _SAMPLED = ("CsvDataset", "JsonDataset")
 """Formats that do not say the types of their columns."""
+
+
+def build_parser(run: RunConfig, file_paths: Sequence[str] = (), with_labels: bool = True) -> Parser:
+    """The parser of the features that the model uses; without labels, for prediction, it reads no sessions either."""
+    data, model = run.data_config, model_section(run)
+    labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
+    binary, masks, sessions = model.label_columns(data.label_fields)
+    session_columns = columns_of(run, sessions) if sessions and with_labels else {}
+    used = {name for group in model.feature_groups for name in group.feature_names}
+    features = build_features(run.feature_configs, data, used)
+    return Parser(features, labels, weights, tuple(file_paths), binary, masks, session_columns)
+
+
+def build_batch(
+    run: RunConfig, table: pa.Table | pa.RecordBatch, reserved_columns: Sequence[str] = ()
+) -> Batch:
+    """Parse one Arrow table with a run's features; labels are read where the table has them."""
+    require_available(run)
+    labels = [*run.data_config.label_fields, *run.data_config.sample_weight_fields]
+    parser = build_parser(run, with_labels=all(name in table.schema.names for name in labels))
+    needed = project(table.schema, [*dict.fromkeys([*parser.columns, *reserved_columns])], "the table")
+    batch = table.select(needed.names)
+    if isinstance(batch, pa.Table):
+        batches = batch.combine_chunks().to_batches()
+        batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=batch.schema)
+    reserves = batch.select(list(reserved_columns)) if reserved_columns else None
+    return pack(parser.parse(batch), reserves)
+
+
+def group_columns(run: RunConfig, *, training: bool) -> dict[str, str]:
+    """The data column of every grouping_key of a metric."""
+    model, keys = model_section(run), []
+    tasks: list[ModelConfig | TowerOptions] = [model, *model.task_towers]
+    for task in tasks:
+        sections: Sequence[Section] = task.train_metrics if training else task.metrics
+        chosen = [section.chosen("metric") for section in sections]
+        keys += [getattr(each[1], "grouping_key", None) for each in chosen if each is not None]
+    names = list(dict.fromkeys(filter(None, keys)))
+    return columns_of(run, names) if names else {}
+
+
+def columns_of(run: RunConfig, names: Sequence[str]) -> dict[str, str]:
+    """The data column of every name: that of the feature of this name, or else the one called so."""
+    named = [
+        config
+        for config in run.feature_configs
+        if any(each.name in names for each in named_features([config]))
+    ]
+    inputs = {feature.name: feature.inputs for feature in build_features(named, run.data_config)}
+    return {name: inputs[name][0] if name in inputs else name for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class DataSource:
     scanned: ScannedFiles
     parser: Parser
+    cut: ByRows | ByCost
+    max_batch_rows: int
+    """Rows of a batch; where cost decides, as many as it may have at most, or as the file says otherwise."""
     reserved_columns: tuple[str, ...] = ()
     cost: CostOf | None = None
     """What a row costs, where batches are cut by cost."""
@@ -50,26 +107,38 @@ class DataSource:
     request: ReadRequest = field(default_factory=ReadRequest)
     """What the scan was asked for."""
 
-    def fingerprint(self) -> dict[str, int]:
-        return {file.path: file.size_bytes for file in self.scanned.files}
-
-    def cut(self, data: DataConfig) -> ByRows | ByCost:
-        if self.cost is None or data.batch_cost_size is None:
-            return ByRows(data.batch_size, data.drop_remainder)
-        null_cost = None if isinstance(data.null_cost, str) else data.null_cost
-        size, rows = data.batch_cost_size, data.max_batch_rows
-        return ByCost(self.cost, CostRules(size, rows, data.oversize, null_cost, data.drop_remainder))
-
-    def num_batches(self, data: DataConfig) -> int | None:
+    def num_batches(self) -> int | None:
         """Batches of one epoch; None where they are cut by cost, which depends on the order of the rows."""
-        cut = self.cut(data)
-        return cut.num_batches(self.scanned.num_rows) if isinstance(cut, ByRows) else None
+        return self.cut.num_batches(self.scanned.num_rows) if isinstance(self.cut, ByRows) else None
 
 
-def find_files(path: str, key: str) -> list[DataFile]:
+def source_of(
+    run: RunConfig,
+    key: str,
+    beside: Path | None = None,
+    *,
+    path: str | None = None,
+    with_labels: bool = True,
+    reserved_columns: Sequence[str] | None = None,
+    cut: ByRows | None = None,
+) -> DataSource:
+    """The data that a key of the run file names, or those at `path`; only those of training are cut as training is.
+
+    Batches carry along the columns that metrics group by, or `reserved_columns`. `beside` is the folder of the run, in
+    which what is kept of these data gets a folder of its own.
+    """
+    data, training = run.data_config, key == "train_input_path"
+    path = getattr(run, key) if path is None else path
     if not path:
         raise ConfigError.at(key, f"is required by this command; set it, or give --{key}")
-    return list_files(path)
+    files = list_files(path)
+    parser = build_parser(run, [file.path for file in files], with_labels)
+    if reserved_columns is None:
+        reserved_columns = tuple(group_columns(run, training=training).values())
+    if cut is None and not training:
+        cut = ByRows(data.resolved_eval_batch_size(), data.drop_remainder)
+    folder = None if beside is None else beside / "data" / key.removesuffix("_input_path")
+    return open_source(data, files, parser, reserved_columns, folder, cut)
 
 
 def open_source(
@@ -78,64 +147,75 @@ def open_source(
     parser: Parser,
     reserved_columns: Sequence[str] = (),
     beside: Path | None = None,
-    scoring: bool = False,
+    cut: ByRows | None = None,
 ) -> DataSource:
     """Look at the files once, refuse columns of a wrong type, and load what parsing the others needs.
 
-    Rows for `scoring` are cut by their number, whatever the run does in training: they need no cost.
-    `beside` is a folder of the run, where indexes of the files are kept and rows that cannot be used are written;
-    without it nothing is written.
+    `cut` is how rows to score are cut: by their number, whatever the run does in training. `beside` is a folder of the
+    run, where indexes of the files are kept and rows that cannot be used are written; without it nothing is written.
     """
-    sequences = {
-        feature.name: SequenceLength(feature.source.column, feature.source.separator.decode())
-        for feature in parser.features
-        if isinstance(feature, SparseIds)
-    }
-    # What cutting and bucketing look at, by its key; names of features stand for their columns.
     looked_at: dict[str, CostOf | SequenceLength] = {}
-    if data.sample_cost_field and not scoring:
-        looked_at["sample_cost_field"] = ColumnCost(data.sample_cost_field)
-    elif data.sample_cost and not scoring:
-        looked_at["sample_cost"] = cost_of_expression(data.sample_cost, sequences)
-    if data.bucket_by and not scoring:
-        looked_at["bucket_by"] = sequences.get(data.bucket_by) or SequenceLength(data.bucket_by)
+    if cut is None and (data.sample_cost_field or data.sample_cost or data.bucket_by):
+        looked_at = _looked_at(data, parser)
     cut_columns = [column for looks in looked_at.values() for column in looks.columns]
     columns = tuple(dict.fromkeys([*parser.columns, *cut_columns, *reserved_columns]))
-
-    def open_quarantine(files: Sequence[DataFile]) -> Quarantine | None:
-        """Where rows go that cannot be used; None where such a row is an error."""
-        if data.bad_rows is not BadRows.quarantine:
-            return None
-        path = None if beside is None else beside / "bad_rows.jsonl"
-        return Quarantine(path, data.bad_rows_limit, [file.path for file in files])
-
-    quarantine = open_quarantine(files)
-    wanted = ReadRequest(
-        columns, parser.text_columns, None if beside is None else beside / "index", quarantine
-    )
-    scanned = scan_files(data, files, wanted)
-    _check_sampled_labels(data, scanned, [*parser.label_fields, *parser.sample_weight_fields])
-    if scanned.files != tuple(files):  # arrays of one folder are one part, which rows are counted in
-        quarantine = open_quarantine(scanned.files)
-    parser = replace(parser, file_paths=tuple(file.path for file in scanned.files))
+    quarantine = None
+    if data.bad_rows is BadRows.quarantine:
+        bad_rows = None if beside is None else beside / "bad_rows.jsonl"
+        quarantine = Quarantine(bad_rows, data.bad_rows_limit, [file.path for file in files])
+    index = None if beside is None else beside / "index"
+    request = ReadRequest(columns, parser.text_columns, index, quarantine)
+    scanned = scan_files(data, files, request)
+    file_paths = [file.path for file in scanned.files]
+    if scanned.files != tuple(files):  # arrays of one folder are one part, in which rows are counted
+        parser = replace(parser, file_paths=tuple(file_paths))
+        if quarantine is not None:
+            quarantine = Quarantine(quarantine.path, quarantine.limit, file_paths)
     if scanned.num_rows:  # types sampled from no rows say nothing
+        if dataset_type_of(data, scanned.files) in _SAMPLED:
+            _check_sampled_labels(data, scanned, [*parser.label_fields, *parser.sample_weight_fields])
         parser.warm(scanned.columns)
     for key, looks in looked_at.items():  # the first file stands for all: they have one type
         try:
             looks.check(scanned.columns)
         except DataError as error:
-            raise DataError(f"{scanned.files[0].path}: {error} (data_config.{key})") from error
-    cost = looked_at.get("sample_cost_field") or looked_at.get("sample_cost")
-    length = looked_at.get("bucket_by")
+            raise DataError(f"{file_paths[0]}: {error} (data_config.{key})") from error
+    cost, length = (
+        looked_at.get("sample_cost_field") or looked_at.get("sample_cost"),
+        looked_at.get("bucket_by"),
+    )
     assert not isinstance(cost, SequenceLength)
-    bucketing = Bucketing(length, batch_rows(data)) if isinstance(length, SequenceLength) else None
-    return DataSource(scanned, parser, tuple(reserved_columns), cost, bucketing, quarantine, wanted)
+    max_rows = data.max_batch_rows or data.batch_size if data.batch_cost_size else data.batch_size
+    found: ByRows | ByCost = cut or ByRows(data.batch_size, data.drop_remainder)
+    if cost is not None and data.batch_cost_size is not None:
+        null_cost = None if isinstance(data.null_cost, str) else data.null_cost
+        limits = (data.batch_cost_size, data.max_batch_rows, data.oversize)
+        found = ByCost(cost, CostRules(*limits, null_cost, data.drop_remainder))
+    bucketing = Bucketing(length, max_rows) if isinstance(length, SequenceLength) else None
+    return DataSource(
+        scanned, parser, found, max_rows, tuple(reserved_columns), cost, bucketing, quarantine, request
+    )
+
+
+def _looked_at(data: DataConfig, parser: Parser) -> "dict[str, CostOf | SequenceLength]":
+    """What cutting and bucketing look at, by its key; names of features stand for their columns."""
+    sequences = {
+        feature.name: SequenceLength(feature.source.column, feature.source.separator.decode())
+        for feature in parser.features
+        if isinstance(feature, SparseIds)
+    }
+    found: dict[str, CostOf | SequenceLength] = {}
+    if data.sample_cost_field:
+        found["sample_cost_field"] = ColumnCost(data.sample_cost_field)
+    elif data.sample_cost:
+        found["sample_cost"] = cost_of_expression(data.sample_cost, sequences)
+    if data.bucket_by:
+        found["bucket_by"] = sequences.get(data.bucket_by) or SequenceLength(data.bucket_by)
+    return found
 
 
 def _check_sampled_labels(data: DataConfig, scanned: ScannedFiles, columns: Sequence[str]) -> None:
     """Refuse labels and weights that samples made text of, with what to declare so that bad values are found."""
-    if dataset_type_of(data, scanned.files) not in _SAMPLED or not scanned.num_rows:
-        return
     declared = {field.input_name for field in data.resolved_input_fields() if field.input_type is not None}
     for name in columns:
         if name not in declared and pa.types.is_string(scanned.columns.field(name).type):
@@ -148,124 +228,85 @@ def _check_sampled_labels(data: DataConfig, scanned: ScannedFiles, columns: Sequ
             )
 
 
-def batch_rows(data: DataConfig) -> int:
-    """Rows of a batch; where cost decides, as many as it may have at most, or as many as the file says otherwise."""
-    return data.max_batch_rows or data.batch_size if data.batch_cost_size else data.batch_size
-
-
-def shuffle_rows(data: DataConfig, source: DataSource) -> int:
-    """How many rows the shuffle buffer holds: its bytes over the bytes of a row; 0 without shuffling.
-
-    The order of rows depends on it, so that it is decided once, and goes into the log and the checkpoint. Where
-    there is room for several batches, it is a whole number of them: none is then put together from two windows.
-    """
-    if not data.shuffle:
-        return 0
-    written = data.model_fields_set
-    if "shuffle_buffer_size" in written and "shuffle_buffer" not in written:  # the old key, in batches
-        return data.shuffle_buffer_size * data.batch_size
-    rows = data.shuffle_buffer // source.scanned.row_bytes
-    if rows < 2:
-        raise ConfigError.at(
-            "data_config.shuffle_buffer",
-            f"is {format_size(data.shuffle_buffer)} but a row takes {format_size(source.scanned.row_bytes)}",
-        )
-    return rows - rows % data.batch_size if source.cost is None and rows > data.batch_size else rows
-
-
 def plan_data_path(
     budget: MemoryBudget,
     data: DataConfig,
     source: DataSource,
-    num_shuffle_rows: int,
     others: Mapping[str, ScannedFiles] | None = None,
-) -> int:
-    """Shares of all stages; gives how many workers fit beside them. `others` are data sets that are read on the way."""
-    return share_data_path(
+    num_shuffle_rows: int | None = None,
+) -> tuple[int, int]:
+    """Shares of all stages; gives how many rows the shuffle buffer holds, and how many workers fit beside them.
+
+    The order of rows depends on `num_shuffle_rows`, so that it is decided once in the life of a run, and goes into the
+    log and the checkpoint: the bytes of the buffer over the bytes of a row; 0 without shuffling. Where several batches
+    fit, it is a whole number of them: none is then put together from two windows. `others` are data sets that are
+    read on the way.
+    """
+    by_cost, row_bytes = isinstance(source.cut, ByCost), source.scanned.row_bytes
+    if num_shuffle_rows is None and data.shuffle:
+        written = data.model_fields_set
+        num_shuffle_rows = data.shuffle_buffer // row_bytes
+        if "shuffle_buffer_size" in written and "shuffle_buffer" not in written:  # the old key, in batches
+            num_shuffle_rows = data.shuffle_buffer_size * data.batch_size
+        elif num_shuffle_rows < 2:
+            raise ConfigError.at(
+                "data_config.shuffle_buffer",
+                f"is {format_size(data.shuffle_buffer)} but a row takes {format_size(row_bytes)}",
+            )
+        elif not by_cost and num_shuffle_rows > data.batch_size:
+            num_shuffle_rows -= num_shuffle_rows % data.batch_size
+    num_rows = num_shuffle_rows or 0
+    num_workers = share_data_path(
         budget,
         {"": source.scanned, **(others or {})},
-        shuffle_rows=num_shuffle_rows,
+        shuffle_rows=num_rows,
         prefetch_bytes=data.prefetch,
-        by_cost=source.cost is not None,
+        by_cost=by_cost,
         num_workers=data.num_workers or 0,
-        batch_rows=batch_rows(data),
+        batch_rows=source.max_batch_rows,
     )
+    return num_rows, num_workers
 
 
-def training_rows(
+def open_batches(
     data: DataConfig,
     source: DataSource,
     budget: MemoryBudget,
-    num_shuffle_rows: int,
+    stream: str = "",
+    *,
+    num_shuffle_rows: int = 0,
     shard: Shard = ONE_SHARD,
+    num_workers: int = 0,
     quality: ShuffleQuality | None = None,
-    as_views: bool = False,
-) -> RecordStream:
-    """Record batches to train on; `quality` sees how well they are mixed."""
-    return open_rows(
+) -> Prefetch[Batch]:
+    """Batches of a source, made by a background thread, and by worker processes where there are any.
+
+    `stream` is the word in front of the names of its shares. `quality` sees how well the rows are mixed.
+    """
+    rows = open_rows(
         source.scanned,
         budget,
-        source.cut(data),
+        source.cut,
+        stage_prefix=stream,
         shuffle_rows=num_shuffle_rows,
         seed=data.seed,
         bucketing=source.bucketing,
         shard=shard,
-        as_views=as_views,
+        # Parsing here copies a batch before the next is made; workers have several in hand.
+        as_views=not num_workers,
         quality=quality,
         quarantine=source.quarantine,
     )
-
-
-def training_batches(
-    data: DataConfig,
-    source: DataSource,
-    budget: MemoryBudget,
-    num_shuffle_rows: int,
-    shard: Shard = ONE_SHARD,
-    num_workers: int = 0,
-    quality: ShuffleQuality | None = None,
-) -> Prefetch[Batch]:
-    """Batches to train on, made by a background thread, and by worker processes where there are any."""
-    # Parsing here copies a batch before the next is made; workers have several in hand.
-    stream = training_rows(data, source, budget, num_shuffle_rows, shard, quality, as_views=not num_workers)
-    return _loaded(stream, source, budget, data.pin_memory, num_workers=num_workers)
-
-
-def scoring_batches(
-    source: DataSource,
-    budget: MemoryBudget,
-    *,
-    batch_size: int,
-    stage_prefix: str = "",
-    drop_remainder: bool = False,
-    shard: Shard = ONE_SHARD,
-    pin_memory: bool = False,
-) -> Prefetch[Batch]:
-    cut = ByRows(batch_size, drop_remainder)
-    stream = open_rows(
-        source.scanned, budget, cut, stage_prefix=stage_prefix, shard=shard, quarantine=source.quarantine
-    )
-    return _loaded(stream, source, budget, pin_memory, stage_prefix)
-
-
-def _loaded(
-    stream: RecordStream,
-    source: DataSource,
-    budget: MemoryBudget,
-    pin_memory: bool,
-    stage_prefix: str = "",
-    num_workers: int = 0,
-) -> Prefetch[Batch]:
     loader = BatchLoader(
-        stream,
+        rows,
         source.parser,
         reserved_columns=source.reserved_columns,
         num_workers=num_workers,
         worker_share=budget.shares.get("workers"),
         quarantine=source.quarantine,
-        pin_memory=pin_memory,
+        pin_memory=data.pin_memory and bool(source.parser.label_fields),
     )
-    return Prefetch(loader, budget.shares[f"{stage_prefix}prefetch"])
+    return Prefetch(loader, budget.shares[f"{stream}prefetch"])
 
 
 def resumed_state(
@@ -305,23 +346,19 @@ def create_dataloader(
             f"create_dataloader: states is an object of type {type(states).__name__}; give a list with what "
             "state_dict() gave on every rank, such as states=[state]"
         )
-    data, is_training = run.data_config, mode == "train"
-    key = "train_input_path" if is_training else "eval_input_path"
-    files = find_files(getattr(run, key), key)
-    parser = build_parser(run, [file.path for file in files], with_labels=mode != "predict")
-    source = open_source(data, files, parser, scoring=not is_training)
-    budget, shard = (
-        MemoryBudget(limit_of(run.memory)),
-        Shard() if world is None else Shard(world.rank, world.num_ranks),
-    )
-    if is_training:
-        num_shuffle_rows = shuffle_rows(data, source)
-        num_workers = plan_data_path(budget, data, source, num_shuffle_rows)
-        batches = training_batches(data, source, budget, num_shuffle_rows, shard, num_workers)
+    data, key = run.data_config, "train_input_path" if mode == "train" else "eval_input_path"
+    budget = MemoryBudget(limit_of(run.memory))
+    shard = Shard() if world is None else Shard(world.rank, world.num_ranks)
+    cut = None if mode == "train" else ByRows(data.resolved_eval_batch_size())
+    source = source_of(run, key, with_labels=mode != "predict", reserved_columns=(), cut=cut)
+    num_shuffle_rows = num_workers = 0
+    if mode == "train":
+        num_shuffle_rows, num_workers = plan_data_path(budget, data, source)
     else:
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
-        size, pin_memory = data.resolved_eval_batch_size(), data.pin_memory and bool(parser.label_fields)
-        batches = scoring_batches(source, budget, batch_size=size, shard=shard, pin_memory=pin_memory)
+    batches = open_batches(
+        data, source, budget, num_shuffle_rows=num_shuffle_rows, shard=shard, num_workers=num_workers
+    )
     if states:
         batches.load_state_dict(resumed_state(states, source, budget, shard))
     return batches

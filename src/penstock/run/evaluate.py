@@ -3,7 +3,9 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
 
@@ -11,102 +13,96 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError
 from penstock.data.memory_plan import EVALUATION, share_data_path
-from penstock.data.prefetch import Prefetch
-from penstock.run.build import (
-    METRICS,
-    ShardedModel,
-    bound_metrics,
-    evaluation_metrics,
-    group_columns,
-    share_metrics,
-)
-from penstock.run.data import DataSource, scoring_batches
+from penstock.run.data import DataSource, group_columns, open_batches, source_of
 from penstock.run.requirements import require_for_evaluation, scores_by_averages
 from penstock.run.restore import open_scoring
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
-from penstock.run.training import Training, evaluation_rows, source_of
+from penstock.run.training import (
+    METRICS,
+    ShardedModel,
+    Training,
+    evaluation_rows,
+    metrics_of,
+    share_metrics,
+)
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.durable import finite
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import ProgressLogger
-from penstock.tensors.batch import Batch
-from penstock.training.evaluate import Evaluation, calibration_bins, group_auc
+from penstock.training.evaluate import Evaluation
 from penstock.training.evaluate import evaluate as evaluate_loop
 from penstock.training.model_dir import NAMES_OF_A_RUN, ModelDir
 from penstock.training.task_metrics import TaskMetrics
 from penstock.training.trainer import no_batch
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluator:
-    run: RunConfig
-    source: DataSource
-    sharded: ShardedModel
-    budget: MemoryBudget
-    session: Session
-    during_training: bool = True
-    plain: bool = True
-
-    def __call__(self, interrupted: Callable[[], bool] = lambda: False) -> Evaluation | None:
-        """One pass over the data, with fresh metrics; None when it was interrupted on the way."""
-        options, sharded, peers = self.run.eval_config, self.sharded, self.session.peers
-        share = self.budget.shares.get((EVALUATION if self.during_training else "") + METRICS)
-        metrics, groups = evaluation_metrics(sharded.model), group_columns(self.run, training=False)
-        bound_metrics(metrics, share, evaluation_rows(self.run, self.source))
-        counted = TaskMetrics(metrics, groups, collectives=peers, share=share)
-        bar = ProgressLogger(
-            "eval",
-            "batch",
-            total=options.num_steps,
-            every=options.log_step_count_steps,
-            plain=self.plain or self.during_training,
-            show_end=not self.during_training,
+def evaluate_model(
+    run: RunConfig,
+    source: DataSource,
+    sharded: ShardedModel,
+    budget: MemoryBudget,
+    session: Session,
+    interrupted: Callable[[], bool] = lambda: False,
+    *,
+    during_training: bool = True,
+    plain: bool = True,
+) -> Evaluation | None:
+    """One pass over the data, with fresh metrics; None when it was interrupted on the way."""
+    options, peers, averages = run.eval_config, session.peers, sharded.averages
+    stream = EVALUATION if during_training else ""
+    metrics = TaskMetrics(
+        metrics_of(sharded.model, "metrics"),
+        group_columns(run, training=False),
+        collectives=peers,
+        share=budget.shares.get(stream + METRICS),
+        num_rows=evaluation_rows(run, source),
+    )
+    bar = ProgressLogger(
+        "eval",
+        "batch",
+        total=options.num_steps,
+        every=options.log_step_count_steps,
+        plain=plain or during_training,
+        show_end=not during_training,
+    )
+    with ExitStack() as stack:
+        stack.enter_context(session.monitor.stage("evaluate"))
+        if averages is not None and scores_by_averages(run):
+            stack.enter_context(averages.applied())
+        batches = stack.enter_context(open_batches(run.data_config, source, budget, stream))
+        stack.enter_context(bar)
+        stack.callback(metrics.reset)
+        taken = (batch.to(sharded.device) for batch in islice(batches, options.num_steps))
+        evaluation = evaluate_loop(
+            sharded.module,
+            sharded.model,
+            takewhile(lambda _: not interrupted(), taken),
+            metrics,
+            on_batch=lambda _: bar.advance(),
+            collectives=peers,
         )
-        averaged = sharded.averaged(scores_by_averages(self.run))
-        with self.session.monitor.stage("evaluate"), averaged, counted, self.batches() as batches, bar:
-            taken = sharded.moved(islice(batches, options.num_steps))
-            evaluation = evaluate_loop(
-                sharded.module,
-                sharded.model,
-                takewhile(lambda _: not interrupted(), taken),
-                counted,
-                on_batch=lambda _: bar.advance(),
-                collectives=peers,
-            )
-            calibration, group_aucs = calibration_bins(metrics), group_auc(metrics)
-        # What the pool keeps for later is not needed before the next evaluation.
-        pa.default_memory_pool().release_unused()
-        if interrupted():
-            return None
-        if evaluation.rows == 0:
-            raise no_batch("eval_input_path")
-        return replace(evaluation, calibration=calibration, group_auc=group_aucs)
+    # What the pool keeps for later is not needed before the next evaluation.
+    pa.default_memory_pool().release_unused()
+    if interrupted():
+        return None
+    if evaluation.rows == 0:
+        raise no_batch("eval_input_path")
+    return evaluation
 
-    def batches(self) -> Prefetch[Batch]:
-        data = self.run.data_config
-        return scoring_batches(
-            self.source,
-            self.budget,
-            stage_prefix=EVALUATION if self.during_training else "",
-            batch_size=data.resolved_eval_batch_size(),
-            drop_remainder=data.drop_remainder,
-            pin_memory=data.pin_memory,
-        )
+
+Evaluator = Callable[..., Evaluation | None]
 
 
 def training_evaluator(run: RunConfig, training: Training, session: Session) -> Evaluator | None:
-    """The evaluator of a run that evaluates; what is wrong with its data shows now, not after an epoch."""
-    if training.plan.evaluation_source is None:
+    """`evaluate_model` of a run that evaluates; what is wrong with its data shows now, not after an epoch."""
+    source, budget = training.plan.evaluation_source, training.plan.budget
+    if source is None:
         return None
-    evaluator = Evaluator(
-        run, training.plan.evaluation_source, training.sharded, training.plan.budget, session
-    )
-    evaluation_metrics(training.sharded.model)  # what cannot be computed is refused here
-    with evaluator.batches() as batches:
+    with open_batches(run.data_config, source, budget, EVALUATION) as batches:
         if next(iter(batches), None) is None:
             raise no_batch("eval_input_path")
-    return evaluator
+    return partial(evaluate_model, run, source, training.sharded, budget, session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +141,11 @@ def evaluate_checkpoint(
         sharded, opened, budget = open_scoring(
             run, checkpoint, session, run.data_config.resolved_eval_batch_size()
         )
-        source = source_of(run, "eval_input_path", ModelDir.of(run.model_dir).path)
-        metrics = evaluation_metrics(sharded.model)
-        share_metrics(budget, METRICS, metrics, evaluation_rows(run, source))
+        source = source_of(run, "eval_input_path", Path(run.model_dir))
+        share_metrics(budget, METRICS, metrics_of(sharded.model, "metrics"), evaluation_rows(run, source))
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=run.data_config.prefetch)
-        evaluator = Evaluator(run, source, sharded, budget, session, False, plain)
-        evaluation = evaluator(session.exceeds_limit)
+        parts = (run, source, sharded, budget, session, session.exceeds_limit)
+        evaluation = evaluate_model(*parts, during_training=False, plain=plain)
     if evaluation is None:
         raise session.limit_exceeded("the evaluation was given up")
     result = EvaluationResult(
@@ -173,7 +168,7 @@ def evaluate_checkpoint(
             "losses": evaluation.losses,
             **({"remarks": evaluation.remarks} if evaluation.remarks else {}),
         }
-        folder = ModelDir.of(run.model_dir)
+        folder = ModelDir(Path(run.model_dir))
         text = json.dumps(finite(facts), indent=2, allow_nan=False) + "\n"
         folder.write_text(folder.path / result_filename, text)
     return result

@@ -14,20 +14,19 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from penstock.config.errors import ConfigError
+from penstock.config.errors import ConfigError, hint
 from penstock.config.sizes import MIB
+from penstock.data.chain import ByRows
 from penstock.data.memory_plan import share_data_path
 from penstock.readers.sections import BadRows
-from penstock.run.build import build_batch, build_parser
-from penstock.run.data import find_files, open_source, scoring_batches
+from penstock.run.data import build_batch, open_batches, source_of
 from penstock.run.requirements import require_for_prediction
 from penstock.run.restore import open_scoring
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import ProgressLogger
-from penstock.training.predict import predict as predict_loop
-from penstock.training.predict import require_predictions
+from penstock.training.evaluate import predict as predict_loop
 
 FILE_SUFFIXES = (".parquet", ".csv")
 ROWS_PER_PART = 1_000_000
@@ -145,7 +144,13 @@ def predict(
             raise ConfigError(
                 "predict: an output goes with a path; the scores of a table come back as a table"
             )
-        return _scores_of_table(run, table_or_path, reserved_columns, checkpoint)
+        require_for_prediction(run)
+        table, size = table_or_path, run.data_config.resolved_eval_batch_size()
+        with computing(run) as session:
+            model, _, _ = open_scoring(run, checkpoint, session, size)
+            pieces = (table.slice(start, size) for start in range(0, max(1, table.num_rows), size))
+            scored = (build_batch(run, piece, reserved_columns).to(model.device) for piece in pieces)
+            return pa.Table.from_batches(list(predict_loop(model.module, model.model, scored)))
     options: dict[str, Any] = {"reserved_columns": reserved_columns, "checkpoint": checkpoint}
     if output is not None:
         return predict_files(run, str(table_or_path), str(output), **options)
@@ -167,18 +172,6 @@ def predict_files(run: RunConfig, input_path: str, output_path: str, **options: 
     return PredictionResult(output, checkpoint, rows, seconds, session.monitor.report)
 
 
-def _scores_of_table(
-    run: RunConfig, table: pa.Table, reserved_columns: Sequence[str], checkpoint: str | None
-) -> pa.Table:
-    require_for_prediction(run)
-    batch_size = run.data_config.resolved_eval_batch_size()
-    with computing(run) as session:
-        model, _, _ = open_scoring(run, checkpoint, session, batch_size)
-        pieces = (table.slice(start, batch_size) for start in range(0, max(1, table.num_rows), batch_size))
-        batches = (build_batch(run, piece, reserved_columns) for piece in pieces)
-        return pa.Table.from_batches(list(predict_loop(model.module, model.model, model.moved(batches))))
-
-
 @contextmanager
 def opened(
     run: RunConfig,
@@ -195,23 +188,31 @@ def opened(
     require_for_prediction(run)
     data = run.data_config
     batch_size = batch_size or data.resolved_eval_batch_size()
-    files = find_files(input_path, "predict_input_path")
-    parser = build_parser(run, [file.path for file in files], with_labels=False)
     # Every row of the input has its score: a row that cannot be used is an error here, whatever training does.
-    strict = data.model_copy(update={"bad_rows": BadRows.error})
-    source = open_source(strict, files, parser, reserved_columns, scoring=True)
+    strict = run.model_copy(update={"data_config": data.model_copy(update={"bad_rows": BadRows.error})})
+    source = source_of(
+        strict,
+        "predict_input_path",
+        path=input_path,
+        with_labels=False,
+        reserved_columns=reserved_columns,
+        cut=ByRows(batch_size),
+    )
     with computing(run) as session, ExitStack() as stack:
         model, opened_checkpoint, budget = open_scoring(run, checkpoint, session, batch_size)
         stack.enter_context(session.monitor.stage("predict"))
-        require_predictions(output_columns, model.model.prediction_names)
+        known = list(model.model.prediction_names)
+        for name in output_columns or ():
+            if name not in known:
+                raise ConfigError(f"--output_columns: the model gives no '{name}'; {hint(name, known)}")
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
-        stream = stack.enter_context(scoring_batches(source, budget, batch_size=batch_size))
+        stream = stack.enter_context(open_batches(data, source, budget))
         bar = stack.enter_context(ProgressLogger("predict", "rows", limit, plain=plain))
 
         def watched() -> Iterator[pa.RecordBatch]:
             """The first rows, and not one more, shown as they go by; past the memory limit they end in an error."""
-            left = limit
-            for batch in predict_loop(model.module, model.model, model.moved(stream), output_columns):
+            left, batches = limit, (batch.to(model.device) for batch in stream)
+            for batch in predict_loop(model.module, model.model, batches, output_columns):
                 given = batch if left is None else batch.slice(0, left)
                 yield given
                 bar.advance(given.num_rows)

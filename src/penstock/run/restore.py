@@ -1,7 +1,10 @@
-"""From which checkpoint a command starts: a model to score with, a run that goes on, or one that is fine-tuned."""
+"""From which checkpoint a command starts, if its features mean the same: to score, to go on, or to be fine-tuned."""
 
+import json
 import logging
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 import yaml
@@ -11,20 +14,23 @@ from penstock.checkpoint.manifest import MANIFEST_NAME
 from penstock.checkpoint.storage import describe
 from penstock.config.errors import CheckpointError, ConfigError, hint
 from penstock.config.write import changed_settings, dump_yaml, flattened
+from penstock.distributed.groups import compute_device
+from penstock.distributed.sharding import shard
 from penstock.distributed.state import load_averages, load_model_state, model_state
 from penstock.export.sections import ExportConfig
-from penstock.run.build import ShardedModel, make_model, shard_model, used_features
-from penstock.run.data import resumed_state
-from penstock.run.feature_meaning import other_meaning, require_same_meaning
-from penstock.run.requirements import scores_by_averages, train_section
+from penstock.features.sections import FgMode, named_features
+from penstock.models import build_model
+from penstock.models.model import TrainWrapper
+from penstock.run.data import build_parser, resumed_state
+from penstock.run.requirements import model_section, scores_by_averages, train_section
 from penstock.run.run_config import RunConfig, load_run
 from penstock.run.session import Session
-from penstock.run.training import Training, model_bytes, share_model, step_bytes
+from penstock.run.training import ShardedModel, Training, share_model
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import limit_of
 from penstock.training.best import BestMetric, marked_step, require_best_step
-from penstock.training.checkpoints import RunCheckpoints, load_whole_model
 from penstock.training.model_dir import ModelDir
+from penstock.training.trainer import RunCheckpoints, load_whole_model
 
 logger = logging.getLogger(__name__)
 
@@ -91,19 +97,20 @@ def open_scoring(
     with monitor.stage("build"):
         checkpoint = find_checkpoint(run, which)
         require_same_meaning(checkpoint, run)
-        model = make_model(run, used_features(run), "meta")
-        budget = MemoryBudget(limit_of(run.memory))
-        share_model(budget, monitor.sample(), model_bytes(model, None), step_bytes(model, batch_size))
-        sharded = shard_model(model, None, session.world)
-        load_whole_model(checkpoint, sharded.module)
+        features, data = build_parser(run, with_labels=False).features, run.data_config
+        labels, weights = data.label_fields, data.sample_weight_fields
+        model = build_model(model_section(run), features, labels, weights, table_device="meta")
+        budget = share_model(limit_of(run.memory), monitor.sample(), model, None, batch_size)
+        module = shard(TrainWrapper(model), None, session.world)
+        load_whole_model(checkpoint, module)
         if scores_by_averages(run):
-            load_averages(checkpoint, sharded.module)
-    return sharded, checkpoint, budget
+            load_averages(checkpoint, module)
+    return ShardedModel(module, model, compute_device(session.world)), checkpoint, budget
 
 
 def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
     """The latest checkpoint, the best, or the one that a path means; every byte of it is checked."""
-    folder = ModelDir.of(run.model_dir)
+    folder = ModelDir(Path(run.model_dir))
     if which is None or which in WORDS:
         return checkpoint_of_run(folder, which, run.export_config)
     if Path(which).exists() or _run_and_word(Path(which))[0] is not None:
@@ -148,7 +155,7 @@ def continue_run(
     without = {*(() if restore_optimizer else ("rates",)), *(("early_stopping",) if new_data else ())}
     checkpoints.restore(checkpoint, training.progress, optimizer=restore_optimizer, without=without)
     if new_data:
-        _warn_of_old_data(checkpoint, run, training)
+        _warn_of_old_data(checkpoint, training)
         training.progress.move_to_new_data()
         training.batches.set_epoch(training.progress.epoch)
     else:
@@ -161,16 +168,13 @@ def continue_run(
     _report_other_settings(checkpoint, run, folder, new_data)
 
 
-def fine_tune(run: RunConfig, training: Training) -> None:
-    """Start from another run's model, where the run file names one, at step 0; what only one of them has is listed."""
-    train = train_section(run)
-    if not train.fine_tune_checkpoint:
-        return
-    checkpoint = checkpoint_at(Path(train.fine_tune_checkpoint), "train_config.fine_tune_checkpoint")
+def fine_tune(run: RunConfig, training: Training, path: str, map_file: str | None) -> None:
+    """Start from another run's model at step 0; what only one of them has is listed."""
+    checkpoint = checkpoint_at(Path(path), "train_config.fine_tune_checkpoint")
     logger.info("fine-tuning from %s", checkpoint.path)
     if problem := other_meaning(checkpoint, run):  # which fine-tuning learns
         logger.warning("fine-tuning from %s", problem)
-    difference = load_renamed(checkpoint, training.sharded.module, train.fine_tune_ckpt_param_map)
+    difference = load_renamed(checkpoint, training.sharded.module, map_file)
     if difference:
         logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
 
@@ -181,12 +185,12 @@ def saved_shuffle_rows(folder: ModelDir) -> int | None:
     return None if document is None else int(document["num_rows"])
 
 
-def _warn_of_old_data(checkpoint: Checkpoint, run: RunConfig, training: Training) -> None:
+def _warn_of_old_data(checkpoint: Checkpoint, training: Training) -> None:
     saved, present = checkpoint.documents["position"][0], training.batches.state_dict()
     if saved["order"]["files"] != [list(file) for file in present["order"]["files"]]:
         return
     case = "the files are those of before, which were read to their end; they are trained again"
-    if 0 < training.progress.epoch_steps != training.plan.source.num_batches(run.data_config):
+    if 0 < training.progress.epoch_steps != training.plan.source.num_batches():
         case = (
             "the run stopped in the middle of these files, which are now read from their first row again; "
             "--continue_train would go on where it stopped"
@@ -227,15 +231,11 @@ def load_renamed(checkpoint: Checkpoint, model: torch.nn.Module, map_file: str |
             raise CheckpointError(
                 f"{checkpoint.path}: '{name}' is {list(own)} but '{old}', which it is to start from, is {list(other)}"
             )
-    source_of = {name: old_of.get(name, name) for name in state}
-    left = dict(source_of)
-    while left:  # one old parameter may start several new ones, each in a pass of its own
-        by_old = {old: name for name, old in left.items()}
-        checkpoint.load_tensors({old: state[name] for old, name in by_old.items()}, strict=False)
-        for name in by_old.values():
-            del left[name]
-    missing = tuple(sorted(name for name, old in source_of.items() if old not in stored))
-    return Difference(missing=missing, extra=tuple(sorted(stored - set(source_of.values()))))
+        checkpoint.load_tensors({old: state[name]}, strict=False)
+    same = {name for name in state if name not in old_of}
+    checkpoint.load_tensors({name: state[name] for name in same}, strict=False)
+    extra = stored - same - set(old_of.values())
+    return Difference(missing=tuple(sorted(same - stored)), extra=tuple(sorted(extra)))
 
 
 def read_param_map(path: Path, current: list[str], old: list[str]) -> dict[str, str]:
@@ -264,3 +264,124 @@ def read_param_map(path: Path, current: list[str], old: list[str]) -> dict[str, 
             raise ConfigError.at(KEY, f"{path}, line {number}: '{words[0]}' is there already")
         found[names[0]] = names[1]
     return found
+
+
+# What the inputs of a model mean is everything that turns columns into the ids and numbers it was trained on. A
+# checkpoint fits a run file by the shapes of its tensors long before it fits by meaning: another order of vocab_list
+# gives every word another word's vector, and nothing would tell. So a checkpoint carries this description, and is used
+# only where the run file gives the same.
+DOCUMENT = "features"
+"""The name of the description among the documents of a checkpoint."""
+
+Meaning = dict[str, Any]
+
+_WITHOUT_MEANING = frozenset(
+    {
+        "feature_name",  # the key of the description
+        "init_fn",
+        "trainable",
+        "embedding_constraints",
+        "num_buckets",  # an id is its row; this and the next two show in the shapes and types of tensors
+        "embedding_dim",
+        "data_type",
+    }
+)
+"""Options that change no id and no number. Every other option counts, also one that is added later."""
+
+_TEXT_OPTIONS = (
+    "expression separator default_value normalizer boundaries hash_bucket_size vocab_list vocab_dict vocab_file "
+    "default_bucketize_value fg_value_type"
+)
+_UNUSED_IN_MODE: Mapping[FgMode, frozenset[str]] = {
+    FgMode.FG_NONE: frozenset(_TEXT_OPTIONS.split()),
+    FgMode.FG_NORMAL: frozenset({"fg_encoded_default_value"}),
+}
+"""Options that a mode does not read: with FG_NONE columns hold ids and numbers already."""
+
+_EMPTY_IS_ABSENT = frozenset({"default_value", "fg_encoded_default_value", "normalizer", "value_dim"})
+_MAX_SHOWN = 60
+
+
+def feature_meaning(run: RunConfig) -> Meaning:
+    """The description, as plain values; a default that is written and one that is left out are the same."""
+    data, groups = run.data_config, model_section(run).feature_groups
+    used = {name for group in groups for name in group.feature_names}
+    mode = data.resolved_fg_mode()
+    excluded = {*_WITHOUT_MEANING, *_UNUSED_IN_MODE.get(mode, ())}
+    features: Meaning = {}
+    for named in named_features(run.feature_configs):
+        if named.name in used:
+            options = named.section.model_dump(mode="json", exclude=excluded)
+            for name in _EMPTY_IS_ABSENT & options.keys():
+                options[name] = options[name] or None
+            if "embedding_name" in options:
+                options["embedding_name"] = options["embedding_name"] or f"{named.section.feature_name}_emb"
+            features[named.name] = {"kind": named.place[2], **options}
+    meaning: Meaning = {
+        "fg_mode": mode.value,
+        "features": features,
+        "feature_groups": {
+            group.group_name: group.model_dump(mode="json", exclude={"group_name"}) for group in groups
+        },
+    }
+    if mode is FgMode.FG_NONE:
+        meaning["fg_encoded_multival_sep"] = data.fg_encoded_multival_sep
+    return meaning
+
+
+def require_same_meaning(checkpoint: Checkpoint, run: RunConfig) -> None:
+    """Refuse a checkpoint whose inputs meant something else than they do in this run file."""
+    if problem := other_meaning(checkpoint, run):
+        raise CheckpointError(f"{problem}; train anew, or start from it with --fine_tune_checkpoint")
+
+
+def other_meaning(checkpoint: Checkpoint, run: RunConfig) -> str | None:
+    if DOCUMENT not in checkpoint.documents:
+        return f"{checkpoint.path}: does not say what its features mean"
+    difference = next(differences(checkpoint.documents[DOCUMENT], feature_meaning(run)), None)
+    return f"{checkpoint.path}: {difference}" if difference else None
+
+
+def differences(saved: Meaning, current: Meaning) -> Iterator[str]:
+    for key in ("fg_mode", "fg_encoded_multival_sep"):
+        yield from _in_value(f"data_config.{key}", saved.get(key), current.get(key))
+    for kind, key in (("feature", "features"), ("feature group", "feature_groups")):
+        before, now = saved[key], current[key]
+        for name in dict.fromkeys([*before, *now]):
+            if name not in now:
+                yield f"{kind} '{name}' is in the checkpoint, but not in this run file"
+                continue
+            if name not in before:
+                yield f"{kind} '{name}' is in this run file, but not in the checkpoint"
+                continue
+            # The kind of a feature comes first: other differences follow from it.
+            for option in sorted({*before[name], *now[name]}, key=lambda option: (option != "kind", option)):
+                path = f"{kind} '{name}': {option}"
+                yield from _in_value(path, before[name].get(option), now[name].get(option))
+
+
+def _in_value(path: str, saved: Any, current: Any) -> Iterator[str]:
+    """Differences of one value, named down to the item of a list; long values cut to where they begin to differ."""
+    if saved == current:
+        return
+    if isinstance(saved, dict) and isinstance(current, dict):
+        for key in sorted(saved.keys() | current.keys()):
+            yield from _in_value(f"{path}['{key}']", saved.get(key), current.get(key))
+    elif isinstance(saved, list) and isinstance(current, list) and saved and current:
+        if len(saved) != len(current):
+            yield f"{path} has another length: {len(saved)} in the checkpoint, {len(current)} in this run file"
+        for index, (before, now) in enumerate(zip(saved, current, strict=False)):
+            yield from _in_value(f"{path}[{index}]", before, now)
+    else:
+        texts = [json.dumps(value, ensure_ascii=False) for value in (saved, current)]
+        pairs = enumerate(zip(*texts, strict=False))
+        first = next((index for index, (mine, other) in pairs if mine != other), 0)
+        start = max(0, first - _MAX_SHOWN // 2)
+        end = start + _MAX_SHOWN
+        before, now = (
+            text
+            if len(text) <= _MAX_SHOWN
+            else ("..." if start else "") + text[start:end] + ("..." if end < len(text) else "")
+            for text in texts
+        )
+        yield f"{path} differs: {before} in the checkpoint, {now} in this run file"

@@ -14,7 +14,6 @@ from penstock.run.run_config import RunConfig
 from penstock.runtime.memory import MemoryMonitor, limit_of, memory_of_machine
 from penstock.runtime.sections import OnExceed
 from penstock.runtime.world import Collectives, World, compute_threads
-from penstock.training.precision import tensor_float_32
 
 SAMPLE_SECONDS = 0.2
 logger = logging.getLogger(__name__)
@@ -27,10 +26,8 @@ class Session:
     monitor: MemoryMonitor
     stops_over_limit: bool
     """Whether the run file wants a command to stop once more than the limit was measured."""
-
-    @property
-    def peers(self) -> Collectives | None:
-        return self.collectives if self.world.num_ranks > 1 else None
+    peers: Collectives | None = None
+    """The collectives, where there are several ranks."""
 
     def exceeds_limit(self) -> bool:
         report = self.monitor.report
@@ -47,21 +44,28 @@ class Session:
 
 @contextmanager
 def computing(run: RunConfig) -> Iterator[Session]:
-    """Compute within a run's memory limit, in the world that the environment describes."""
-    world = World.from_environment()
+    """Compute within a run's memory limit, in the world that the environment describes.
+
+    Inside, a GPU computes float32 products in TF32 where the run file lets it; CPUs have no such thing.
+    """
+    world, train = World.from_environment(), run.train_config
     if world.num_ranks > 1:
         raise ConfigError("more than one rank is not available yet; start one process, without torchrun")
-    limit_bytes = limit_of(run.memory)
-    if limit_bytes > memory_of_machine():
-        logger.warning(
-            "memory.limit is %s, but there are only %s here",
-            format_size(limit_bytes),
-            format_size(memory_of_machine()),
-        )
+    limit_bytes, machine_bytes = limit_of(run.memory), memory_of_machine()
+    if limit_bytes > machine_bytes:
+        limit, machine = format_size(limit_bytes), format_size(machine_bytes)
+        logger.warning("memory.limit is %s, but there are only %s here", limit, machine)
     torch.set_num_threads(compute_threads())
-    with (
-        MemoryMonitor(limit_bytes, SAMPLE_SECONDS if run.memory.monitor else None) as monitor,
-        process_group(world) as collectives,
-        tensor_float_32(run.train_config),
-    ):
-        yield Session(world, collectives, monitor, run.memory.on_exceed is OnExceed.stop)
+    convolutions, products = torch.backends.cudnn, torch.backends.cuda.matmul
+    tf32_before = convolutions.allow_tf32, products.allow_tf32
+    if train is not None:
+        convolutions.allow_tf32, products.allow_tf32 = train.cudnn_allow_tf32, train.cuda_matmul_allow_tf32
+    try:
+        with (
+            MemoryMonitor(limit_bytes, SAMPLE_SECONDS if run.memory.monitor else None) as monitor,
+            process_group(world) as collectives,
+        ):
+            peers = collectives if world.num_ranks > 1 else None
+            yield Session(world, collectives, monitor, run.memory.on_exceed is OnExceed.stop, peers)
+    finally:
+        convolutions.allow_tf32, products.allow_tf32 = tf32_before

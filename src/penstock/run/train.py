@@ -1,6 +1,5 @@
 """The command `train`, as a function."""
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -17,25 +16,35 @@ from penstock.observe.listeners import MachineUse, Profiling, RunLog, TensorBoar
 from penstock.observe.report.page import try_to_write_report
 from penstock.observe.summary import StageUse, largest, measured_use
 from penstock.readers.scan import dataset_type_of
-from penstock.run.data import batch_rows
 from penstock.run.evaluate import training_evaluator
-from penstock.run.feature_meaning import DOCUMENT, feature_meaning
 from penstock.run.requirements import require_for_training, train_section
-from penstock.run.restore import best_metric, continue_run, fine_tune, saved_shuffle_rows
+from penstock.run.restore import (
+    DOCUMENT,
+    best_metric,
+    continue_run,
+    feature_meaning,
+    fine_tune,
+    saved_shuffle_rows,
+)
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
-from penstock.run.training import Training, build_training, plan_training, with_joined_batches
+from penstock.run.training import (
+    Training,
+    TrainingPlan,
+    build_training,
+    plan_training,
+    with_joined_batches,
+)
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.world import Resumable, StopRequest, available_cores, stop_on_signal
 from penstock.tensors.loader import BatchLoader
-from penstock.training.best import MARK, best_step
-from penstock.training.callbacks import Callbacks
-from penstock.training.checkpoints import RunCheckpoints
+from penstock.training.best import best_step
+from penstock.training.callbacks import Callbacks, Control
 from penstock.training.events import Ended, Event, Listener, Started
 from penstock.training.failures import Failures
 from penstock.training.model_dir import ModelDir
-from penstock.training.step import Pipeline, Stopwatch
-from penstock.training.trainer import Trainer
+from penstock.training.step import Pipeline
+from penstock.training.trainer import RunCheckpoints, Trainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,55 +108,48 @@ def train(
     """
     command_began_at = time.perf_counter()
     require_for_training(run)
-    run = with_joined_batches(run)
-    folder = ModelDir.of(run.model_dir)
-    folder.require_writable()
+    config, folder = train_section(run), ModelDir(Path(run.model_dir))
+    if (joined := config.gradient_accumulation_steps or 1) > 1:
+        run = with_joined_batches(run, joined)
     resume = resume or new_data
-    if not resume:
-        folder.refuse_if_trained()
     with ExitStack() as stack:
-        stack.enter_context(folder.lock())
+        stack.enter_context(folder.lock(resume))
         # Until everything is closed: a Ctrl-C that is no request comes before the first step.
         stop = stack.enter_context(stop_on_signal())
         session = stack.enter_context(computing(run))
-        monitor = session.monitor
+        monitor, watching = session.monitor, stack.enter_context(ExitStack())
         with monitor.stage("build"):
             shuffled = saved_shuffle_rows(folder) if resume and not new_data else None
-            plan = plan_training(run, monitor, shuffled, folder.path)
+            plan = plan_training(run, session, shuffled, folder.path)
             # A run that goes on in the same data has been looked at.
             profile = profile_data(run, plan, monitor.sample()) if shuffled is None else None
             before_bytes = monitor.sample()
             training = stack.enter_context(build_training(run, session, plan))
             model_bytes = max(0, monitor.sample() - before_bytes)
-            listener = Callbacks(callbacks, training.rates)
+            progress, control = training.progress, Control(training.step.rates)
+            listener = Callbacks(callbacks, control) if callbacks else None
             checkpoints = build_checkpoints(run, training, session, folder, listener)
             if resume:
                 continue_run(
                     run, training, checkpoints, folder, restore_optimizer=restore_optimizer, new_data=new_data
                 )
-            if checkpoints.saved_step is None:
-                fine_tune(run, training)
-            evaluator = training_evaluator(run, training, session)
-        is_new, progress, metrics = checkpoints.saved_step is None, training.progress, training.train_metrics
-        total = training.total_steps
-        log = RunLog(folder.log, progress, training.rates, metrics, monitor, total_steps=total, plain=plain)
-        header = partial(write_header, run, training, folder, log, profile, is_new, command_began_at)
+            if checkpoints.saved_step is None and config.fine_tune_checkpoint:
+                fine_tune(run, training, config.fine_tune_checkpoint, config.fine_tune_ckpt_param_map)
+            parts = (run, training, session, checkpoints, folder, control, listener, stop)
+            trainer, log = build_trainer(*parts, watching, plain)
+        is_new = checkpoints.saved_step is None
+        header = partial(write_header, run, plan, folder, log, profile, is_new, command_began_at)
+        trainer.listeners = [header, *trainer.listeners]
         began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
-        with ExitStack() as watching, monitor.stage("train"):
-            trainer = build_trainer(
-                run, training, session, checkpoints, folder, listener, stop, log, watching
-            )
-            trainer.evaluate_model, trainer.listeners = evaluator, [header, *trainer.listeners]
+        with watching, monitor.stage("train"):
             ended, advice = trainer.run(), None
             if not ended.is_repeated:
-                num_steps, stopwatch = progress.step - steps_before, trainer.pipeline.stopwatch
-                advice = advise(measured_facts(run, training, num_steps, stopwatch, monitor.report))
                 because = "a signal; --continue_train goes on" if stop else ended.stopped_because
-                write_end(log, training, ended, because, advice, monitor.report, model_bytes)
+                num_steps = progress.step - steps_before
+                advice = write_end(run, training, trainer, log, ended, because, num_steps, model_bytes)
         if session.exceeds_limit():
             raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
-        quality, evaluation = training.quality, trainer.evaluation
-        quarantine = plan.source.quarantine
+        evaluation, quarantine = trainer.evaluation, plan.source.quarantine
         return TrainResult(
             model_dir=folder.path,
             checkpoint=folder.checkpoints / f"step-{trainer.restored_step or progress.step}",
@@ -163,13 +165,13 @@ def train(
             stages=measured_use(plan.budget, monitor.report, model_bytes),
             num_bad_rows=0 if quarantine is None else len(quarantine),
             bad_rows=None if quarantine is None else quarantine.path,
-            shuffle=None if quality is None else quality.score(),
+            shuffle=None if plan.quality is None else plan.quality.score(),
             exit_code=stop.exit_code if stop else 0,
             trained_rows=progress.rows - rows_before,
-            best_step=best_step(folder.evaluations.read(), best_metric(run.export_config)),
+            best_step=best_step(folder.evaluations.read(), checkpoints.best_metric),
             skipped_batches=progress.skipped_batches,
             overflowed_batches=progress.overflowed_batches,
-            stopped_because=trainer.stop_reason,
+            stopped_because=ended.stopped_because,
             restored_step=trainer.restored_step,
             advice=None if advice is None else str(advice),
             report=try_to_write_report(folder.path),
@@ -177,33 +179,29 @@ def train(
 
 
 def build_checkpoints(
-    run: RunConfig, training: Training, session: Session, folder: ModelDir, callbacks: Callbacks
+    run: RunConfig, training: Training, session: Session, folder: ModelDir, callbacks: Callbacks | None = None
 ) -> RunCheckpoints:
     """What saves a run; of old checkpoints the best ones stay."""
-    metric, early_stop = best_metric(run.export_config), training.early_stop
-
-    def best_steps(newest: int) -> tuple[int, ...]:
-        before = (record for record in folder.evaluations.read() if record["step"] < newest)
-        best = (best_step(before, metric), None if early_stop is None else early_stop.best_step)
-        return tuple(step for step in best if step is not None)
-
     parts: dict[str, Resumable | None] = {
-        "rates": training.rates,
-        "train_metrics": training.train_metrics,
-        "early_stopping": early_stop,
-        "loss_scaling": training.scaling,
+        "rates": training.step.rates,
+        "train_metrics": training.plan.train_metrics,
+        "early_stopping": training.early_stop,
+        "loss_scaling": training.step.scaling,
         "callbacks": callbacks,
     }
+    num_kept = train_section(run).keep_checkpoint_max
+    documents = {"shuffle": {"num_rows": training.plan.num_shuffle_rows}, DOCUMENT: feature_meaning(run)}
+    metric = best_metric(run.export_config)
     return RunCheckpoints(
-        CheckpointStore(
-            folder.checkpoints, train_section(run).keep_checkpoint_max, session.world, session.collectives
-        ),
+        CheckpointStore(folder.checkpoints, num_kept, session.world, session.collectives),
         training.sharded.module,
         training.dense_optimizer,
         training.sharded.averages,
         {name: part for name, part in parts.items() if part is not None},
-        {"shuffle": {"num_rows": training.plan.num_shuffle_rows}, DOCUMENT: feature_meaning(run)},
-        best_steps,
+        documents,
+        folder,
+        metric,
+        training.early_stop,
     )
 
 
@@ -213,46 +211,58 @@ def build_trainer(
     session: Session,
     checkpoints: RunCheckpoints,
     folder: ModelDir,
-    callbacks: Callbacks,
+    control: Control,
+    callbacks: Callbacks | None,
     stop: StopRequest,
-    log: RunLog,
     stack: ExitStack,
-) -> Trainer:
-    """A trainer with those who listen; `stack` closes them."""
+    plain: bool = True,
+) -> tuple[Trainer, RunLog]:
+    """A trainer with those who listen, which `stack` closes; and its log, the first of them."""
+    evaluator = training_evaluator(run, training, session)
     monitor, machine, train, progress = session.monitor, MachineUse(), train_section(run), training.progress
-    listeners: list[Listener] = [stack.enter_context(log)]
+    metrics, module, total = training.plan.train_metrics, training.sharded.module, training.total_steps
+    watchers: list[TensorBoard | Profiling] = []
     if train.use_tensorboard:
-        parameters, next_step = training.sharded.named_parameters, progress.step + 1 if progress.step else 0
-        listeners.append(stack.enter_context(TensorBoard(folder.path, train, parameters, next_step)))
+        next_step = progress.step + 1 if progress.step else 0
+        board = TensorBoard(folder.path, train, lambda: dict(module.named_parameters()), next_step)
+        watchers.append(board)
+    log = RunLog(folder.log, progress, training.step.rates, metrics, monitor, total_steps=total, plain=plain)
     if train.is_profiling:
 
         def on_trace(operators: Sequence[dict[str, Any]], path: Path) -> None:
             log.write("profile", progress.step, operators=operators, trace=path.name)
 
-        listeners.append(stack.enter_context(Profiling(folder.path, on_trace)))
+        watchers.append(Profiling(folder.path, on_trace))
+    for watcher in (log, *watchers):
+        stack.enter_context(watcher)
+    listeners: list[Listener] = [log, *watchers]
+    if callbacks is not None:
+        listeners.append(callbacks)
     limits = (run.data_config.batch_cost_size, monitor, training.sharded.device)
-    return Trainer(
-        pipeline=Pipeline(training.step, training.progress),
+    trainer = Trainer(
+        pipeline=Pipeline(training.step, progress),
         batches=training.batches,
         progress=progress,
         timetable=training.timetable,
-        rates=training.rates,
-        metrics=training.train_metrics,
+        rates=training.step.rates,
+        metrics=metrics,
         checkpoints=checkpoints,
         folder=folder,
-        failures=Failures(folder.path, train, *limits, training.scaling),
+        failures=Failures(folder.path, train, *limits, training.step.scaling),
         monitor=monitor,
-        callbacks=callbacks,
-        listeners=[*listeners, callbacks],
+        control=control,
+        listeners=listeners,
+        evaluate_model=evaluator,
         early_stop=training.early_stop,
         measured=lambda: {"memory_bytes": monitor.last_bytes, **machine.since_last()},
-        interrupted=lambda: bool(stop) or session.exceeds_limit(),
+        interrupted=lambda: session.exceeds_limit() or bool(stop),
     )
+    return trainer, log
 
 
 def write_header(
     run: RunConfig,
-    training: Training,
+    plan: TrainingPlan,
     folder: ModelDir,
     log: RunLog,
     profile: Mapping[str, Any] | None,
@@ -263,37 +273,50 @@ def write_header(
     """Once the run has started, write what it is: its final config, versions, data, and the plan of its memory."""
     if not isinstance(event, Started):
         return
-    folder.path.mkdir(parents=True, exist_ok=True)
-    if is_new:
-        folder.forget_records()
-    (folder.path / MARK).unlink(missing_ok=True)
-    folder.write_text(folder.run_file, dump_yaml(run))
-    folder.write_version(training.plan.source.fingerprint())
-    if profile is not None:
-        folder.write_text(folder.data_profile, json.dumps(profile, indent=1, default=str) + "\n")
-    budget = training.plan.budget
+    data = {file.path: file.size_bytes for file in plan.source.scanned.files}
+    folder.begin(dump_yaml(run), data, profile, is_new=is_new)
     log.write(
         "start",
         event.step,
         seconds_to_first_step=round(time.perf_counter() - command_began_at, 3),
-        limit_bytes=budget.limit_bytes,
-        planned_bytes={share.name: share.limit_bytes for share in budget.shares.values()},
-        shuffle_rows=training.plan.num_shuffle_rows,
+        limit_bytes=plan.budget.limit_bytes,
+        planned_bytes={share.name: share.limit_bytes for share in plan.budget.shares.values()},
+        shuffle_rows=plan.num_shuffle_rows,
     )
 
 
 def write_end(
-    log: RunLog,
+    run: RunConfig,
     training: Training,
+    trainer: Trainer,
+    log: RunLog,
     ended: Ended,
     stopped_because: str | None,
-    advice: Advice | None,
-    report: MemoryReport,
+    num_steps: int,
     model_bytes: int,
-) -> None:
-    progress, quality, quarantine = ended.progress, training.quality, training.plan.source.quarantine
+) -> Advice | None:
+    """Write what the run did and took, and what the step advisor would change after these steps; gives the advice."""
+    source, shares = training.plan.source, training.plan.budget.shares
+    report, stopwatch, loader = trainer.monitor.report, trainer.pipeline.stopwatch, training.batches.source
+    assert isinstance(loader, BatchLoader)
+    advice = advise(
+        DataPathFacts(
+            num_steps=num_steps,
+            waiting_share=stopwatch.waiting_share(),
+            reading_seconds=loader.reading_seconds,
+            parsing_seconds=loader.parsing_seconds,
+            computing_seconds=stopwatch.working,
+            batch_rows=source.max_batch_rows,
+            batch_bytes=source.max_batch_rows * source.scanned.row_bytes,
+            num_workers=training.plan.num_workers,
+            num_cores=available_cores(),
+            free_bytes=report.limit_bytes - report.peak_bytes,
+            share_bytes={name: share.limit_bytes for name, share in shares.items()},
+            dataset_type=dataset_type_of(run.data_config, source.scanned.files),
+        )
+    )
     stages = measured_use(training.plan.budget, report, model_bytes)
-    most = largest(stages)
+    progress, quality, most = ended.progress, training.plan.quality, largest(stages)
     log.write(
         "end",
         progress.step,
@@ -304,7 +327,7 @@ def write_end(
         stopped_because=stopped_because,
         restored_step=ended.restored_step,
         shuffle=None if quality is None else quality.score(),
-        left_out_rows=None if quarantine is None else len(quarantine),
+        left_out_rows=None if source.quarantine is None else len(source.quarantine),
         advice=None if advice is None else advice.record(),
         memory={
             "peak_bytes": report.peak_bytes,
@@ -318,24 +341,4 @@ def write_end(
             "lower": None if most is None else most.setting,
         },
     )
-
-
-def measured_facts(
-    run: RunConfig, training: Training, num_steps: int, stopwatch: Stopwatch, report: MemoryReport
-) -> DataPathFacts:
-    loader, rows = training.batches.source, batch_rows(run.data_config)
-    assert isinstance(loader, BatchLoader)
-    return DataPathFacts(
-        num_steps=num_steps,
-        waiting_share=stopwatch.waiting_share(),
-        reading_seconds=loader.reading_seconds,
-        parsing_seconds=loader.parsing_seconds,
-        computing_seconds=stopwatch.working,
-        batch_rows=rows,
-        batch_bytes=rows * training.plan.source.scanned.row_bytes,
-        num_workers=training.plan.num_workers,
-        num_cores=available_cores(),
-        free_bytes=report.limit_bytes - report.peak_bytes,
-        share_bytes={name: share.limit_bytes for name, share in training.plan.budget.shares.items()},
-        dataset_type=dataset_type_of(run.data_config, training.plan.source.scanned.files),
-    )
+    return advice

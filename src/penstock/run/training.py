@@ -1,63 +1,52 @@
 """A training run: what is decided before it allocates anything, and then everything a trainer takes."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.optim.keyed import KeyedOptimizer
 
 from penstock.config.errors import BudgetExceeded
-from penstock.config.sizes import format_size
+from penstock.config.sizes import MIB, format_size
 from penstock.data import window as row_store
 from penstock.data.memory_plan import EVALUATION
 from penstock.data.prefetch import Prefetch
 from penstock.data.shuffle import ShuffleQuality
-from penstock.distributed.sharding import dense_parameters
+from penstock.distributed.groups import compute_device
+from penstock.distributed.sharding import dense_parameters, shard
 from penstock.metrics.windows import window_misfit
-from penstock.models.model import Model
+from penstock.metrics.wiring import BoundMetric, build_metrics, memory_needs
+from penstock.models import build_model as build_model_of
+from penstock.models.model import Model, TrainWrapper
 from penstock.observe.summary import aligned, counted, planned_use, use_lines
-from penstock.optim.dense import dense_optimizers
+from penstock.optim.dense import DenseAverages, dense_optimizers
 from penstock.optim.schedules import build_schedule
-from penstock.optim.sections import DenseOptimizer
-from penstock.optim.sparse import table_parameters
+from penstock.optim.sparse import sparse_optimizer, table_parameters
 from penstock.readers.order import Shard
-from penstock.run.build import (
-    METRICS,
-    TRAIN_METRICS,
-    ShardedModel,
-    bound_metrics,
-    build_parser,
-    evaluation_metrics,
-    group_columns,
-    make_model,
-    shard_model,
-    share_metrics,
-    training_metrics,
-)
 from penstock.run.data import (
     DataSource,
-    batch_rows,
-    find_files,
-    open_source,
+    build_parser,
+    group_columns,
+    open_batches,
     plan_data_path,
-    shuffle_rows,
-    training_batches,
+    source_of,
 )
-from penstock.run.requirements import model_section, require_for_training, train_section
+from penstock.run.requirements import model_section, require_available, require_for_training, train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
-from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.memory import MemoryMonitor, limit_of
+from penstock.runtime.budget import MemoryBudget, Share
+from penstock.runtime.memory import limit_of
+from penstock.runtime.world import Collectives
 from penstock.tensors.batch import Batch
 from penstock.training.best import EarlyStop
-from penstock.training.learning_rates import LearningRates
+from penstock.training.events import End, Every, Timetable, TrainingProgress
 from penstock.training.precision import PRECISIONS, LossScaling, gradient_clipper
-from penstock.training.progress import End, Every, Timetable, TrainingProgress
 from penstock.training.sections import GradScaler, TrainConfig
-from penstock.training.step import TrainStep
+from penstock.training.step import LearningRates, TrainStep
 from penstock.training.task_metrics import TaskMetrics
 
 logger = logging.getLogger(__name__)
@@ -73,6 +62,29 @@ EMBEDDED_COPIES = 12
 LAYER_COPIES = 4
 """Output, activation and their gradients, as multiples of a layer's width."""
 FLOAT_BYTES = 4
+METRICS = "metrics"
+"""The share of what an evaluation measures, behind the word for its stream."""
+TRAIN_METRICS = "train metrics"
+MIN_SHARED_BYTES = MIB
+"""Less than this fits into what the plan leaves free."""
+MAX_PART_OF_REST = 4
+"""Metrics that need less than they could use get a quarter of what is left, and the data path the rest."""
+
+
+def build_model(run: RunConfig) -> Model:
+    """The model alone, unsharded, with fresh parameters: `model.predict(batch)`, `model.loss(predictions, batch)`.
+
+    Its metrics are attached: `model.update_metric(predictions, batch)`, `model.compute_metric()`, and the same with
+    `train_metric`. Batches must carry along the columns that metrics group by (`reserved_columns` of build_batch).
+    """
+    require_available(run)
+    data, features = run.data_config, build_parser(run, with_labels=False).features
+    model = build_model_of(model_section(run), features, data.label_fields, data.sample_weight_fields)
+    model.attach_metrics(
+        TaskMetrics(metrics_of(model, "metrics"), group_columns(run, training=False)),
+        TaskMetrics(metrics_of(model, "train_metrics"), group_columns(run, training=True)),
+    )
+    return model
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +96,15 @@ class TrainingPlan:
     num_shuffle_rows: int
     num_workers: int
     budget: MemoryBudget
+    quality: ShuffleQuality | None
+    """How well the rows are mixed, where they are shuffled."""
+    train_metrics: TaskMetrics
     grouping_columns: tuple[str, ...] = ()
     """Columns by which metrics group rows, in training and in evaluation."""
 
 
 def plan_training(
-    run: RunConfig, monitor: MemoryMonitor, saved_shuffle_rows: int | None = None, beside: Path | None = None
+    run: RunConfig, session: Session, saved_shuffle_rows: int | None = None, beside: Path | None = None
 ) -> TrainingPlan:
     """Look at the data and count the model, in this order: what is wrong shows before it costs.
 
@@ -99,46 +114,36 @@ def plan_training(
     train, data = train_section(run), run.data_config
     source = source_of(run, "train_input_path", beside)
     evaluation_source = source_of(run, "eval_input_path", beside) if run.eval_input_path else None
+    if data.shuffle:
+        row_store.warm()  # before the process is measured
     torch.manual_seed(train.seed)
-    model = make_model(run, list(source.parser.features), "meta")
-    num_shuffle_rows = saved_shuffle_rows if saved_shuffle_rows is not None else shuffle_rows(data, source)
-    budget = MemoryBudget(limit_of(run.memory))
-    if num_shuffle_rows:
-        row_store.warm()
-    share_model(
-        budget,
-        monitor.sample(),
-        model_bytes(model, train),
-        step_bytes(model, batch_rows(data)),
-        "data_config.max_batch_rows" if data.batch_cost_size else "data_config.batch_size",
+    features, labels = source.parser.features, data.label_fields
+    model = build_model_of(
+        model_section(run), features, labels, data.sample_weight_fields, table_device="meta"
     )
-    share_metrics(budget, TRAIN_METRICS, training_metrics(model), batch_rows(data), "train_metrics")
+    metrics = metrics_of(model, "train_metrics", session.peers)
+    evaluation_metrics = metrics_of(model, "metrics") if evaluation_source is not None else {}
+    by_cost, rows = bool(data.batch_cost_size), source.max_batch_rows
+    budget = share_model(limit_of(run.memory), session.monitor.sample(), model, train, rows, by_cost=by_cost)
+    share, others = share_metrics(budget, TRAIN_METRICS, metrics, rows, "train_metrics"), {}
     if evaluation_source is not None:
         num_rows = evaluation_rows(run, evaluation_source)
-        share_metrics(budget, EVALUATION + METRICS, evaluation_metrics(model), num_rows)
-    others = {EVALUATION: evaluation_source.scanned} if evaluation_source else {}
-    num_workers = plan_data_path(budget, data, source, num_shuffle_rows, others)
-    grouping = [group_columns(run, training=training).values() for training in (True, False)]
-    columns = tuple(column for columns in grouping for column in columns)
-    return TrainingPlan(source, evaluation_source, model, num_shuffle_rows, num_workers, budget, columns)
-
-
-def share_model(
-    budget: MemoryBudget,
-    process_bytes: int,
-    model_bytes: int,
-    step_bytes: int,
-    rows_setting: str = "data_config.batch_size",
-) -> None:
-    """Shares of what cannot be made smaller; `rows_setting` decides how many rows a step has."""
-    if process_bytes > budget.limit_bytes:
-        raise BudgetExceeded(
-            f"memory.limit: is {format_size(budget.limit_bytes)}, but python, torch and torchrec take "
-            f"{format_size(process_bytes)} just by being imported; raise it"
-        )
-    budget.share("process", process_bytes)
-    budget.share("model", model_bytes, setting="embedding sizes in feature_configs")
-    budget.share("step", step_bytes, setting=rows_setting)
+        share_metrics(budget, EVALUATION + METRICS, evaluation_metrics, num_rows)
+        others = {EVALUATION: evaluation_source.scanned}
+    num_shuffle_rows, num_workers = plan_data_path(budget, data, source, others, saved_shuffle_rows)
+    label = next(iter(data.label_fields), None)
+    groups, evaluation_groups = (group_columns(run, training=training) for training in (True, False))
+    return TrainingPlan(
+        source,
+        evaluation_source,
+        model,
+        num_shuffle_rows,
+        num_workers,
+        budget,
+        quality=ShuffleQuality(source.scanned.blocks, label) if num_shuffle_rows else None,
+        train_metrics=TaskMetrics(metrics, groups, share=share, num_rows=rows),
+        grouping_columns=(*groups.values(), *evaluation_groups.values()),
+    )
 
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:
@@ -147,22 +152,9 @@ def evaluation_rows(run: RunConfig, source: DataSource) -> int:
     return num_rows if num_steps is None else min(num_rows, num_steps * batch_size)
 
 
-def source_of(run: RunConfig, key: str, beside: Path | None = None) -> DataSource:
-    """The data of one path of the run file, with labels; what is kept of them goes into a folder of their own."""
-    files = find_files(getattr(run, key), key)
-    parser = build_parser(run, [file.path for file in files])
-    folder = None if beside is None else beside / "data" / key.removesuffix("_input_path")
-    training = key == "train_input_path"
-    groups = tuple(group_columns(run, training=training).values())
-    return open_source(run.data_config, files, parser, groups, beside=folder, scoring=not training)
-
-
-def with_joined_batches(run: RunConfig) -> RunConfig:
+def with_joined_batches(run: RunConfig, joined: int) -> RunConfig:
     """The run as it is computed: larger batches, and no accumulation any more. Evaluation keeps its batches."""
     train, data = train_section(run), run.data_config
-    joined = train.gradient_accumulation_steps or 1
-    if joined == 1:
-        return run
     sizes = {
         name: getattr(data, name) * joined
         for name in ("batch_size", "batch_cost_size", "max_batch_rows")
@@ -182,35 +174,111 @@ def with_joined_batches(run: RunConfig) -> RunConfig:
     )
 
 
-def model_bytes(model: Model, train: TrainConfig | None) -> int:
-    tables = dict(table_parameters(model))
+def share_model(
+    limit_bytes: int,
+    process_bytes: int,
+    model: Model,
+    train: TrainConfig | None,
+    batch_rows: int,
+    by_cost: bool = False,
+) -> MemoryBudget:
+    """A budget with shares of what cannot be made smaller: the process as it is, the model, a step.
+
+    The model is its parameters and, with `train`, what optimizers keep beside them. A step needs what a batch is
+    embedded to, and what the layers make of it.
+    """
+    tables, groups = dict(table_parameters(model)), model.embedding_group
     table_bytes = sum(table.nbytes for table in tables.values())
     dense_bytes = sum(parameter.nbytes for name, parameter in model.named_parameters() if name not in tables)
-    if train is None:
-        return table_bytes + dense_bytes
-    section = train.sparse_optimizer
-    chosen = None if section is None else section.chosen("optimizer")
-    if chosen is not None:
-        per_weight = chosen[1].state_per_weight
-        for table in tables.values():
-            table_bytes += table.shape[0] * 4 if per_weight is None else int(table.nbytes * per_weight)
-    return table_bytes + dense_bytes * dense_copies(train.dense_optimizer)
-
-
-def dense_copies(section: DenseOptimizer) -> int:
-    """How often a dense parameter is there, with what optimizers keep beside it; as the hungriest part asks for."""
-    chosen = [options.chosen("optimizer") for options in (section, *section.part_optimizers)]
-    has_amsgrad = any(getattr(each[1], "amsgrad", False) for each in chosen if each is not None)
-    copies = DENSE_COPIES + (AMSGRAD_COPIES if has_amsgrad else 0)
-    return copies + (AVERAGE_COPIES if section.ema is not None else 0)
-
-
-def step_bytes(model: Model, batch_size: int) -> int:
-    """Bytes that one step needs beside the parameters: what a batch is embedded to, and what the layers make of it."""
-    groups = model.embedding_group
+    if train is not None:
+        section, dense = train.sparse_optimizer, train.dense_optimizer
+        chosen = None if section is None else section.chosen("optimizer")
+        if chosen is not None:
+            per_weight = chosen[1].state_per_weight
+            for table in tables.values():
+                table_bytes += table.shape[0] * 4 if per_weight is None else int(table.nbytes * per_weight)
+        # Every dense parameter is counted as the hungriest part asks for.
+        parts = [options.chosen("optimizer") for options in (dense, *dense.part_optimizers)]
+        has_amsgrad = any(getattr(each[1], "amsgrad", False) for each in parts if each is not None)
+        copies = DENSE_COPIES + (AMSGRAD_COPIES if has_amsgrad else 0)
+        dense_bytes *= copies + (AVERAGE_COPIES if dense.ema is not None else 0)
     embedded = sum(groups.widths.values())
     layers = sum(module.out_features for module in model.modules() if isinstance(module, torch.nn.Linear))
-    return batch_size * (embedded * EMBEDDED_COPIES + layers * LAYER_COPIES) * FLOAT_BYTES
+    step_bytes = batch_rows * (embedded * EMBEDDED_COPIES + layers * LAYER_COPIES) * FLOAT_BYTES
+    budget = MemoryBudget(limit_bytes)
+    if process_bytes > limit_bytes:
+        raise BudgetExceeded(
+            f"memory.limit: is {format_size(limit_bytes)}, but python, torch and torchrec take "
+            f"{format_size(process_bytes)} just by being imported; raise it"
+        )
+    budget.share("process", process_bytes)
+    budget.share("model", table_bytes + dense_bytes, setting="embedding sizes in feature_configs")
+    rows_setting = "data_config.max_batch_rows" if by_cost else "data_config.batch_size"
+    budget.share("step", step_bytes, setting=rows_setting)
+    return budget
+
+
+def metrics_of(model: Model, key: str, collectives: Collectives | None = None) -> dict[str, BoundMetric]:
+    """The "metrics" (of evaluation) or "train_metrics" of all tasks, fresh; names end in `_{tower}`, if any.
+
+    With `collectives`, those of training are over the rows of all ranks.
+    """
+    found: dict[str, BoundMetric] = {}
+    for task in model.tasks:
+        built = build_metrics(
+            getattr(task, key),
+            model.prediction_names,
+            label=task.label,
+            tower=task.tower,
+            path=f"{task.path}.{key}",
+            collectives=collectives,
+        )
+        for metric in built.values():
+            metric.num_classes = task.num_class
+        found |= built
+    return found
+
+
+def share_metrics(
+    budget: MemoryBudget, name: str, metrics: Mapping[str, BoundMetric], num_rows: int, section: str = METRICS
+) -> Share | None:
+    """A share for metrics that will see so many rows (those of training: in a step); None where they need little.
+
+    Metrics that keep rows need some of them in memory at the least, and an exact xauc all of them. `section` holds them
+    in the run file.
+    """
+    if not metrics:
+        return None
+    needs = memory_needs(metrics, num_rows)
+    least, ample = (sum(each) for each in zip(*needs.values(), strict=True)) if needs else (0, 0)
+    if ample < MIN_SHARED_BYTES:
+        return None
+    largest = max(needs, key=lambda key: needs[key].min_bytes)
+    left = max(0, budget.unshared_bytes)
+    if least > left:
+        metric = metrics[largest].metric
+        keeps_all: bool = getattr(getattr(metric, "metric", metric), "exact", False)
+        raise BudgetExceeded(
+            f"{name} need {format_size(least)} at the least, {largest} {format_size(needs[largest].min_bytes)} of "
+            f"it, but only {format_size(left)} of {format_size(budget.limit_bytes)} are left; "
+            f"leave out {'exact of ' * keeps_all}{section}.{metrics[largest].name}, "
+            "or raise memory.limit"
+        )
+    total = max(least, min(ample, left // MAX_PART_OF_REST))
+    largest = max(needs, key=lambda key: needs[key].ample_bytes)
+    return budget.share(name, total, setting=f"{section}.{largest}")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardedModel:
+    """The module that computes a loss, and the model inside that scores."""
+
+    module: DistributedModelParallel
+    model: Model
+    device: torch.device
+    """Where batches have to be."""
+    averages: DenseAverages | None = None
+    """Running means of the dense parameters, where the run keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,77 +287,73 @@ class Training:
     sharded: ShardedModel
     dense_optimizer: KeyedOptimizer
     step: TrainStep
-    rates: LearningRates
     batches: Prefetch[Batch]
     progress: TrainingProgress
     timetable: Timetable
     shard: Shard
     total_steps: int | None
     """How many steps the whole run takes, where that is known before it is done."""
-    quality: ShuffleQuality | None
-    """How well the rows are mixed, where they are shuffled."""
     early_stop: EarlyStop | None
-    scaling: LossScaling | None
-    """How losses are scaled, in FP16."""
-    train_metrics: TaskMetrics
 
 
 @contextmanager
 def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iterator[Training]:
-    train, data = train_section(run), run.data_config
-    source, budget, model = plan.source, plan.budget, plan.model
-    shard = Shard(session.world.rank, session.world.num_ranks)
-    label = next(iter(data.label_fields), None)
-    quality = ShuffleQuality(source.scanned.blocks, label) if plan.num_shuffle_rows else None
-    with training_batches(
-        data, source, budget, plan.num_shuffle_rows, shard, plan.num_workers, quality
+    train, data, world = train_section(run), run.data_config, session.world
+    source, model, early_stop = plan.source, plan.model, None
+    rank = Shard(world.rank, world.num_ranks)
+    warn_of_metrics(train, model, data.shuffle)
+    with open_batches(
+        data,
+        source,
+        plan.budget,
+        num_shuffle_rows=plan.num_shuffle_rows,
+        shard=rank,
+        num_workers=plan.num_workers,
+        quality=plan.quality,
     ) as batches:
-        sharded = shard_model(model, train, session.world)
-        parameters = dense_parameters(sharded.module)
+        # Tables are allocated where they belong; their optimizer is fused into the backward pass.
+        device, sparse = compute_device(world), train.sparse_optimizer
+        fused = None if sparse is None else sparse_optimizer(sparse, device.type)
+        module = shard(TrainWrapper(model), fused, world)
+        parameters, ema = dense_parameters(module), train.dense_optimizer.ema
+        averages = None if ema is None else DenseAverages(parameters, ema.decay)
         dense_optimizer, scheduled = dense_optimizers(train.dense_optimizer, parameters.items())
-        if train.sparse_optimizer is not None:
-            tables = {"sparse": (sharded.module.fused_optimizer, build_schedule(train.sparse_optimizer))}
-            scheduled = {**tables, **scheduled}
-        rates = LearningRates(scheduled)
-        metrics, metrics_share = training_metrics(model, session.peers), budget.shares.get(TRAIN_METRICS)
-        bound_metrics(metrics, metrics_share, batch_rows(data))
-        warn_of_metrics(train, model, data.shuffle)
-        scaling = None
+        if sparse is not None:
+            scheduled = {"sparse": (module.fused_optimizer, build_schedule(sparse)), **scheduled}
+        scaling, clipping = None, train.grad_clipping
         if train.mixed_precision == "FP16":
             section = train.grad_scaler or GradScaler()
-            scaling = LossScaling(section, sharded.module, parameters.values(), sharded.device)
+            scaling = LossScaling(section, module, parameters.values(), device)
         step = TrainStep(
-            sharded.module,
+            module,
             dense_optimizer,
-            rates,
-            sharded.device,
+            LearningRates(scheduled),
+            device,
             precision=PRECISIONS.get(train.mixed_precision or ""),
             scaling=scaling,
-            clip=gradient_clipper(train.grad_clipping, parameters.values()),
-            follow=sharded.averages.update if sharded.averages is not None else lambda: None,
+            clip=None if clipping is None else gradient_clipper(clipping, parameters.values()),
+            follow=None if averages is None else averages.update,
         )
         total_steps = train.num_steps
-        if total_steps is None and (epoch_batches := source.num_batches(data)) is not None:
+        if total_steps is None and (epoch_batches := source.num_batches()) is not None:
             total_steps = epoch_batches * (train.num_epochs or 0)
         save = Every(steps=train.save_checkpoints_steps or None, epochs=train.save_checkpoints_epochs or None)
         # Evaluation follows every save unless eval_steps says otherwise.
         evaluate = Every(steps=train.eval_steps) if train.eval_steps else save
         log, end = Every(steps=train.log_step_count_steps), End(train.num_steps, train.num_epochs)
+        if train.early_stopping is not None:
+            early_stop = EarlyStop.of(train.early_stopping, model_section(run).loss_names())
         yield Training(
             plan=plan,
-            sharded=sharded,
+            sharded=ShardedModel(module, model, device, averages),
             dense_optimizer=dense_optimizer,
             step=step,
-            rates=rates,
             batches=batches,
             progress=TrainingProgress(),
             timetable=Timetable(end, save, evaluate, log),
-            shard=shard,
+            shard=rank,
             total_steps=total_steps,
-            quality=quality,
-            early_stop=EarlyStop.of(train.early_stopping, model_section(run).loss_names()),
-            scaling=scaling,
-            train_metrics=TaskMetrics(metrics, group_columns(run, training=True), share=metrics_share),
+            early_stop=early_stop,
         )
 
 
@@ -314,10 +378,12 @@ def warn_of_metrics(train: TrainConfig, model: Model, shuffled: bool) -> None:
 def plan(run: RunConfig) -> str:
     """Look at the data, count the model, divide the limit, and describe it; nothing is allocated or written."""
     require_for_training(run)
-    run = with_joined_batches(run)
+    joined = train_section(run).gradient_accumulation_steps or 1
+    if joined > 1:
+        run = with_joined_batches(run, joined)
     with computing(run) as session:
-        planned = plan_training(run, session.monitor)
-    scanned, num_batches = planned.source.scanned, planned.source.num_batches(run.data_config)
+        planned = plan_training(run, session)
+    scanned, num_batches = planned.source.scanned, planned.source.num_batches()
     rows, files = counted(scanned.num_rows, "row"), counted(len(scanned.files), "file")
     blocks = counted(len(scanned.blocks), "block")
     shuffled = f"in windows of {planned.num_shuffle_rows:,} rows" if planned.num_shuffle_rows else "no"

@@ -43,7 +43,7 @@ def best_step(evaluations: Iterable[EvaluationRecord], metric: BestMetric) -> in
         larger = metric.larger_is_better
         if larger is None:
             larger = not smaller_is_better(metric.name, record["losses"])
-        value = values_of(record).get(metric.name)
+        value = record["metrics"].get(metric.name, record["losses"].get(metric.name))
         if value is not None and record["checkpoint"] is not None:
             found.append((-value if larger else value, record["step"]))
     return min(found, key=lambda pair: pair[0])[1] if found else None
@@ -58,18 +58,13 @@ def require_best_step(evaluations: Sequence[EvaluationRecord], metric: BestMetri
         )
     step = best_step(evaluations, metric)
     if step is None:
+        last = {**evaluations[-1]["losses"], **evaluations[-1]["metrics"]}
+        known = [name for name, value in last.items() if value is not None]
         raise CheckpointError(
             f"{folder}: export_config.best_exporter_metric is '{metric.name}', which no saved step was evaluated by; "
-            f"{hint(metric.name, values_of(evaluations[-1]))} (--set export_config.best_exporter_metric=NAME)"
+            f"{hint(metric.name, known)} (--set export_config.best_exporter_metric=NAME)"
         )
     return step
-
-
-def values_of(record: EvaluationRecord) -> dict[str, float]:
-    """Metrics and losses of one evaluation, by name; undefined ones are left out."""
-    return {
-        name: value for name, value in {**record["losses"], **record["metrics"]}.items() if value is not None
-    }
 
 
 @dataclass(slots=True)
@@ -87,10 +82,8 @@ class EarlyStop:
     """Evaluations since the best one."""
 
     @classmethod
-    def of(cls, section: EarlyStopping | None, losses: Collection[str]) -> "EarlyStop | None":
+    def of(cls, section: EarlyStopping, losses: Collection[str]) -> "EarlyStop":
         """What a run file asks for; without `mode`, the metric's name says which way is better."""
-        if section is None:
-            return None
         larger = not smaller_is_better(section.metric, losses)
         if "mode" in section.model_fields_set:
             larger = section.mode is MetricMode.max

@@ -13,12 +13,13 @@ What is asked through `control` happens after the step, in the order of the call
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.config.errors import ConfigError
 from penstock.runtime.world import State
 from penstock.training.events import Ended, Evaluated, Event, Logged, Saved
-from penstock.training.learning_rates import LearningRates
+from penstock.training.step import LearningRates
 
 METHODS = ("on_log", "on_eval", "on_save", "on_end")
 ARGUMENTS = "(step, metrics, control)"
@@ -28,11 +29,11 @@ STOP = "stop_reason"
 """Key of the state beside those of callbacks: a run that was killed on its way to a stop still stops."""
 
 
+@dataclass(slots=True)
 class Control:
-    def __init__(self, rates: LearningRates) -> None:
-        self._rates = rates
-        self.stop_reason: str | None = None
-        self.save_asked = False
+    rates: LearningRates
+    stop_reason: str | None = None
+    save_asked: bool = False
 
     def stop(self, reason: str = "a callback asked to stop") -> None:
         """End the run after this step: it is saved and evaluated like every end."""
@@ -51,37 +52,32 @@ class Control:
         given: object = value
         if isinstance(given, bool) or not isinstance(given, float | int | None):
             raise ConfigError(f"set_learning_rate: a rate is a number or None, not {value!r}")
-        self._rates.set(value, optimizer)
+        self.rates.set(value, optimizer)
 
 
 class Callbacks:
-    def __init__(self, callbacks: Sequence[Any], rates: LearningRates) -> None:
+    def __init__(self, callbacks: Sequence[Any], control: Control) -> None:
         require_callbacks(callbacks)
-        self._callbacks = list(callbacks)
-        self.control = Control(rates)
+        self._callbacks, self.control = list(callbacks), control
 
     def __call__(self, event: Event) -> None:
+        """Call everyone who has the method of this event; each gets a copy of the metrics, with floats only."""
+        metrics: Mapping[str, float]
         match event:
             case Logged():
-                self._call("on_log", event.progress.step, event.values)
+                called, step, metrics = "on_log", event.progress.step, event.values
             case Evaluated(is_repeated=False):
-                self._call("on_eval", event.step, event.evaluation.values)
+                called, step, metrics = "on_eval", event.step, event.evaluation.values
             case Saved():
-                self._call("on_save", event.step, event.evaluated)
+                called, step, metrics = "on_save", event.step, event.evaluated
             case Ended():
-                self._call("on_end", event.progress.step, event.evaluated)
-
-    def _call(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
-        """Call this method of everyone who has it; each gets a copy of the metrics, with floats only."""
+                called, step, metrics = "on_end", event.progress.step, event.evaluated
+            case _:
+                return
         for callback in self._callbacks:
-            method = getattr(callback, name, None)
+            method = getattr(callback, called, None)
             if method is not None:
                 method(step, {name: float(value) for name, value in metrics.items()}, self.control)
-
-    def take_save_request(self) -> bool:
-        """Whether somebody asked for a checkpoint since this was last looked at."""
-        asked, self.control.save_asked = self.control.save_asked, False
-        return asked
 
     def state_dict(self) -> State:
         """The state of those who have one, by their index in the list and their class; and why the run is to stop."""

@@ -1,23 +1,23 @@
-"""The evaluation loop, and what an evaluation found: as a value, as a record, and as bins for a picture."""
+"""The loops of evaluation and of prediction, and what an evaluation found: as a value, as a record, as bins."""
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from penstock.config.errors import ConfigError
 from penstock.metrics.auc import AUC
-from penstock.metrics.wiring import BoundMetric
 from penstock.models.model import Model
 from penstock.runtime.world import Collectives
 from penstock.tensors.batch import Batch
-from penstock.training.progress import TrainingProgress
 from penstock.training.task_metrics import TaskMetrics
 
 NUM_BINS = 20
@@ -36,7 +36,7 @@ class Evaluation:
     """Predicted and observed rates by bins, for the metrics that have counted them."""
 
     group_auc: list[dict[str, Any]] = field(default_factory=list)
-    """`group`, `rows` and `auc` of the largest groups, where a metric groups rows."""
+    """`group`, `rows` and `auc` of the largest groups of the first metric that groups rows; None: one class only."""
 
     remarks: dict[str, str] = field(default_factory=dict)
     """By metric: why it is undefined, how many rows it is without, how many groups it is over."""
@@ -45,17 +45,17 @@ class Evaluation:
     def values(self) -> dict[str, float]:
         return {**self.losses, **self.metrics}
 
-    def as_record(self, progress: TrainingProgress, seconds: float, saved: bool) -> dict[str, Any]:
-        """One line of eval_result.jsonl; `saved` says whether there is a checkpoint of this step."""
+    def as_record(self, step: int, epoch: int) -> dict[str, Any]:
+        """One line of eval_result.jsonl; how long it took and the checkpoint of this step, if any, are added to it."""
         also = {"calibration_bins": self.calibration, "group_auc": self.group_auc, "remarks": self.remarks}
         return {
-            "step": progress.step,
-            "epoch": progress.epoch,
+            "step": step,
+            "epoch": epoch,
             "metrics": self.metrics,
             "losses": self.losses,
             "rows": self.rows,
-            "seconds": round(seconds, 3),
-            "checkpoint": f"step-{progress.step}" if saved else None,
+            "seconds": None,
+            "checkpoint": None,
             **{name: value for name, value in also.items() if value},
         }
 
@@ -97,13 +97,28 @@ def evaluate(
                 totals[name] = totals.get(name, 0.0) + added
             num_rows += batch.num_rows
             on_batch(batch)
-    values = metrics.compute()
+    values, remarks = metrics.compute(), metrics.remarks()
     if collectives is not None:
         totals = _sums_of_ranks(totals, collectives)
         num_rows = int(collectives.sum(np.array(num_rows)))
     losses = {name: float(total / weight) if weight else math.nan for name, (total, weight) in totals.items()}
     undefined = {name: NO_WEIGHT for name, (_, weight) in totals.items() if not weight}
-    return Evaluation(values, losses, num_rows, remarks={**undefined, **metrics.remarks()})
+    # An exact AUC keeps no histogram, and has no bins.
+    counts = {
+        name: bound.metric.counts for name, bound in metrics.bound.items() if isinstance(bound.metric, AUC)
+    }
+    grouped: Any = next(
+        (bound.metric for bound in metrics.bound.values() if hasattr(bound.metric, "largest_groups")), None
+    )
+    groups = [] if grouped is None else grouped.largest_groups(MAX_GROUPS)
+    return Evaluation(
+        values,
+        losses,
+        num_rows,
+        calibration={name: bins_of(count) for name, count in counts.items() if count.any()},
+        group_auc=[{"group": group, "rows": rows, "auc": area} for group, rows, area in groups],
+        remarks={**undefined, **remarks},
+    )
 
 
 def _sums_of_ranks(
@@ -130,14 +145,6 @@ def evaluation_mode(model: nn.Module) -> Iterator[None]:
         model.train(was_training)
 
 
-def calibration_bins(metrics: Mapping[str, BoundMetric]) -> dict[str, dict[str, list[float]]]:
-    """By the name of each AUC among the metrics; an exact one keeps no histogram, and has none."""
-    bins = {
-        name: bins_of(bound.metric.counts) for name, bound in metrics.items() if isinstance(bound.metric, AUC)
-    }
-    return {name: found for name, found in bins.items() if found["rows"]}
-
-
 def bins_of(counts: NDArray[Any]) -> dict[str, list[float]]:
     """Mean prediction, observed rate and rows of each bin, from counts of negatives and positives by prediction."""
     rows = counts.sum(axis=0)
@@ -157,13 +164,29 @@ def bins_of(counts: NDArray[Any]) -> dict[str, list[float]]:
     }
 
 
-def group_auc(metrics: Mapping[str, BoundMetric]) -> list[dict[str, Any]]:
-    """`group`, `rows` and `auc` of each, the largest first, of the first grouped AUC among the metrics.
+def predict(
+    model: nn.Module, scoring: Model, batches: Iterable[Batch], output_columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """One record batch per batch: reserved columns first, then predictions, rows as they came."""
+    for batch in batches:
+        # The mode is set around each batch, not around the loop: a generator may be left half-way.
+        with evaluation_mode(model):
+            found = scoring.predict(batch)
+        reserved = batch.reserves.get()
+        columns: dict[str, pa.Array[Any]] = {}
+        if reserved is not None:
+            columns.update(zip(reserved.schema.names, reserved.columns, strict=True))
+        for name in found if output_columns is None else output_columns:
+            if name in columns:
+                raise ConfigError(
+                    f"reserved column '{name}' has the name of a prediction; rename it or leave it out"
+                )
+            columns[name] = as_arrow(found[name])
+        yield pa.RecordBatch.from_pydict(columns)
 
-    `auc` is None where a group has rows of one class only.
-    """
-    for bound in metrics.values():
-        if hasattr(bound.metric, "largest_groups"):
-            found = bound.metric.largest_groups(MAX_GROUPS)
-            return [{"group": group, "rows": num_rows, "auc": area} for group, num_rows, area in found]
-    return []
+
+def as_arrow(values: torch.Tensor) -> "pa.Array[Any]":
+    """A column of numbers, or of fixed-size lists for predictions with a width."""
+    array = values.detach().to("cpu", torch.float32).numpy()
+    flat: pa.Array[Any] = pa.array(array.reshape(-1))
+    return flat if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, array.shape[1])

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from penstock.config.sizes import format_size
 from penstock.readers.stream import locate
 from penstock.runtime.memory import MemoryMonitor
 from penstock.tensors.batch import Batch, Position
+from penstock.training.events import TrainingProgress
 from penstock.training.precision import LossScaling
-from penstock.training.progress import TrainingProgress
 from penstock.training.sections import OnNonfinite, TrainConfig
 from penstock.training.step import StepOutcome
 
@@ -33,22 +34,18 @@ OUT_OF_MEMORY = ("DefaultCPUAllocator", "bad_alloc", "CUBLAS_STATUS_ALLOC_FAILED
 """Words of errors that say so, though their class does not."""
 
 
+@dataclass(slots=True)
 class Failures:
     """Decides about such batches: writes their rows aside, and raises an error or lets them be passed over."""
 
-    def __init__(
-        self,
-        folder: Path,
-        train: TrainConfig,
-        batch_cost_size: int | None,
-        monitor: MemoryMonitor,
-        device: torch.device,
-        scaling: LossScaling | None,
-    ) -> None:
-        self._folder, self._train, self._batch_cost_size = folder, train, batch_cost_size
-        self._monitor, self._device, self.scaling = monitor, device, scaling
-        self._num_in_a_row = 0
-        self._step_of_last: int | None = None
+    folder: Path
+    train: TrainConfig
+    batch_cost_size: int | None
+    monitor: MemoryMonitor
+    device: torch.device
+    scaling: LossScaling | None
+    _num_in_a_row: int = field(default=0, init=False)
+    _step_of_last: int | None = field(default=None, init=False)
 
     def nonfinite(self, progress: TrainingProgress, batch: Batch, outcome: StepOutcome) -> None:
         """Raise with the rows' position, or let the batch be passed over, with a warning of which there are never many.
@@ -57,8 +54,8 @@ class Failures:
         """
         self._num_in_a_row = self._num_in_a_row + 1 if self._step_of_last == progress.step else 1
         self._step_of_last = progress.step
-        num_skipped, is_error = progress.skipped_batches + 1, self._train.on_nonfinite is OnNonfinite.error
-        folder = path = self._folder / "nonfinite"
+        num_skipped, is_error = progress.skipped_batches + 1, self.train.on_nonfinite is OnNonfinite.error
+        folder = path = self.folder / "nonfinite"
         if num_skipped <= MAX_FILES or is_error:
             # One file for each batch: several may be skipped on the way to one step.
             several = f"-skipped-{num_skipped}" if num_skipped > 1 else ""
@@ -70,10 +67,10 @@ class Failures:
         )
         if is_error:
             raise DataError(
-                f"{found}: {IN_FP16 if self._train.mixed_precision == 'FP16' else ''}look at them, or lower the "
+                f"{found}: {IN_FP16 if self.train.mixed_precision == 'FP16' else ''}look at them, or lower the "
                 "learning rate, or pass over such batches with train_config.on_nonfinite: skip"
             )
-        if self._num_in_a_row >= self._train.max_skipped_in_a_row:
+        if self._num_in_a_row >= self.train.max_skipped_in_a_row:
             raise DataError(
                 f"step {progress.step + 1}: the loss of {self._num_in_a_row:,} batches in a row is not finite "
                 f"(now {outcome.loss}; train_config.max_skipped_in_a_row), which is hardly the fault of their rows; "
@@ -106,12 +103,12 @@ class Failures:
         if not signs and not isinstance(cause, MemoryError | torch.OutOfMemoryError):
             return None
         logger.debug("memory ran out", exc_info=error)
-        if self._device.type == "cuda":
-            taken, limit = torch.cuda.memory_allocated(self._device), torch.cuda.mem_get_info(self._device)[1]
-            use = f"{format_size(taken)} of {format_size(limit)} of {self._device} were taken"
+        if self.device.type == "cuda":
+            taken, limit = torch.cuda.memory_allocated(self.device), torch.cuda.mem_get_info(self.device)[1]
+            use = f"{format_size(taken)} of {format_size(limit)} of {self.device} were taken"
         else:
-            limit = self._monitor.report.limit_bytes
-            use = f"{format_size(self._monitor.sample())} of memory.limit {format_size(limit)} were taken"
+            limit = self.monitor.report.limit_bytes
+            use = f"{format_size(self.monitor.sample())} of memory.limit {format_size(limit)} were taken"
         found = re.search(r"tried to allocate ([\d.]+) ?(bytes|[KMGT]iB)", str(cause), re.IGNORECASE)
         if found is None:
             return use
@@ -121,15 +118,15 @@ class Failures:
 
     def out_of_memory(self, progress: TrainingProgress, batch: Batch, shortage: str) -> BudgetExceeded:
         """The error, after the rows were written aside where there is memory for that."""
-        path = self._folder / "out_of_memory" / f"step-{progress.step + 1}.jsonl"
+        path = self.folder / "out_of_memory" / f"step-{progress.step + 1}.jsonl"
         rows = f"its rows are in {path}"
         try:
             write_rows(path, batch, {})
         except (MemoryError, RuntimeError, OSError) as error:
             reason = str(error) or "there is no memory for it either"
             rows = f"its rows could not be written to {path}: {reason}"
-        by_cost = self._batch_cost_size is not None
-        cost = f", its cost at most {self._batch_cost_size:,}" if by_cost else ""
+        by_cost = self.batch_cost_size is not None
+        cost = f", its cost at most {self.batch_cost_size:,}" if by_cost else ""
         setting = "data_config.batch_cost_size" if by_cost else "data_config.batch_size"
         return BudgetExceeded(
             f"step {progress.step + 1}: memory ran out on a batch of {batch.num_rows:,} rows{_where(batch)}, "

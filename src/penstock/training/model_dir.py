@@ -17,6 +17,7 @@ from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.runtime.durable import Journal, sync_path, write_durably
 from penstock.runtime.world import installed_versions
+from penstock.training.best import MARK
 
 NAMES_OF_A_RUN = frozenset(
     [
@@ -52,12 +53,6 @@ class ModelDir:
         self.evaluations = Journal(path / "eval_result.jsonl")
         """One line per evaluation during training."""
 
-    @classmethod
-    def of(cls, model_dir: str) -> "ModelDir":
-        if not model_dir:
-            raise ConfigError.at("model_dir", "is required by this command; set it, or give --model_dir")
-        return cls(Path(model_dir))
-
     @property
     def started_at(self) -> float | None:
         """When the run took its first step, in seconds since 1970; None where the version file does not say."""
@@ -78,40 +73,30 @@ class ModelDir:
             return {}
         return config if isinstance(config, Mapping) else {}
 
-    def require_writable(self) -> None:
-        """Refuse, before anything is done, a folder that could not be written; makes nothing."""
-        existing = next(folder for folder in (self.path, *self.path.parents) if folder.exists())
-        if not existing.is_dir():
-            raise ConfigError.at("model_dir", f"'{existing}' is a file; choose another folder")
-        if not os.access(existing, os.W_OK | os.X_OK):
-            raise ConfigError.at("model_dir", f"no permission to write in '{existing}'")
-
-    def refuse_if_trained(self) -> None:
-        """A run that has checkpoints is continued, never silently overwritten."""
-        if CheckpointStore(self.checkpoints).all_steps():
-            raise CheckpointError(
-                f"{self.path} holds a trained run already; continue it with --continue_train, "
-                "or choose another --model_dir"
-            )
-
     def require_checkpoints(self) -> None:
         if not self.checkpoints.is_dir():
             raise CheckpointError(f"{self.path} holds no checkpoint; train first, or give --model_dir")
 
-    def forget_records(self) -> None:
-        """Drop what a run that failed before its first checkpoint wrote: a fresh run tells its own story."""
-        for path in (self.log.path, self.evaluations.path, self.version_file):
-            path.unlink(missing_ok=True)
+    def begin(
+        self, run_file: str, data: Mapping[str, int], profile: Mapping[str, Any] | None, *, is_new: bool
+    ) -> None:
+        """Write what a run is: its final config, which versions and which data made it, and when it began.
 
-    def write_version(self, data_fingerprint: dict[str, Any]) -> None:
-        """Say which versions and which data made this run, and when it began: before, where it goes on."""
-        began = datetime.now(UTC) if self.started_at is None else datetime.fromtimestamp(self.started_at, UTC)
-        facts = {
-            "started_at": began.isoformat(),
-            "packages": installed_versions(),
-            "data": data_fingerprint,
-        }
+        A run that goes on began before. Of one that is new, nothing stays that another wrote which failed before its
+        first checkpoint. `data` are bytes by file.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        if is_new:
+            for path in (self.log.path, self.evaluations.path, self.version_file):
+                path.unlink(missing_ok=True)
+        (self.path / MARK).unlink(missing_ok=True)
+        started_at = self.started_at
+        self.write_text(self.run_file, run_file)
+        began = datetime.now(UTC) if started_at is None else datetime.fromtimestamp(started_at, UTC)
+        facts = {"started_at": began.isoformat(), "packages": installed_versions(), "data": data}
         self.write_text(self.version_file, json.dumps(facts, indent=2) + "\n")
+        if profile is not None:
+            self.write_text(self.data_profile, json.dumps(profile, indent=1, default=str) + "\n")
 
     def write_text(self, path: Path, text: str) -> None:
         """Write a file of the run so that a kill leaves the old one or the new one, never a part."""
@@ -120,22 +105,26 @@ class ModelDir:
         staging.replace(path)
         sync_path(path.parent)
 
-    @property
-    def lock_file(self) -> Path:
-        """What a training holds while it writes here: in the temporary folder, so that locking makes nothing here.
-
-        It is found by the folder's full path.
-        """
-        key = hashlib.sha256(os.fsencode(self.path.resolve())).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"penstock-{key}.lock"
-
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Keep other trainings on this machine out of the folder; the system lets go when this process ends.
+    def lock(self, resume: bool = False) -> Iterator[None]:
+        """Keep the folder for one training on this machine; the system lets go when this process ends.
 
-        Who held the file removes it before letting go, so a lock counts only on the file that the path still leads to.
+        Refuses a folder that cannot be written, and one that holds a trained run, unless this is to `resume` it. Makes
+        nothing in it: the lock is a file of the temporary folder, found by the folder's full path. Who held the file
+        removes it before letting go, so a lock counts only on the file that the path still leads to.
         """
-        path, is_ours = self.lock_file, False
+        existing = next(folder for folder in (self.path, *self.path.parents) if folder.exists())
+        if not existing.is_dir():
+            raise ConfigError.at("model_dir", f"'{existing}' is a file; choose another folder")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise ConfigError.at("model_dir", f"no permission to write in '{existing}'")
+        if not resume and self.checkpoints.is_dir() and CheckpointStore(self.checkpoints).all_steps():
+            raise CheckpointError(
+                f"{self.path} holds a trained run already; continue it with --continue_train, "
+                "or choose another --model_dir"
+            )
+        key = hashlib.sha256(os.fsencode(self.path.resolve())).hexdigest()[:16]
+        path, is_ours = Path(tempfile.gettempdir()) / f"penstock-{key}.lock", False
         while not is_ours:
             with suppress(FileExistsError, FileNotFoundError):
                 path.touch(exist_ok=False)

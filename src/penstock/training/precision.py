@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, cast
 
 import torch
@@ -12,7 +13,7 @@ from penstock.config.errors import ConfigError
 from penstock.models.model import Model
 from penstock.optim.sparse import table_kernels
 from penstock.runtime.world import State
-from penstock.training.sections import GradClipping, GradScaler, TrainConfig
+from penstock.training.sections import GradClipping, GradScaler
 
 PRECISIONS = {"BF16": torch.bfloat16, "FP16": torch.float16}
 """What autocast computes in, by the name in the run file."""
@@ -25,13 +26,13 @@ _CURES = {
 
 
 @contextmanager
-def computing_in(precision: torch.dtype | None, device: torch.device) -> Iterator[None]:
-    """Autocast, or nothing; what a processor cannot do in this precision is reported as such."""
+def computing_in(precision: torch.dtype, device: torch.device) -> Iterator[None]:
+    """Autocast; what a processor cannot do in this precision is reported as such."""
     try:
-        with torch.autocast(device.type, precision, enabled=precision is not None):
+        with torch.autocast(device.type, precision):
             yield
     except RuntimeError as error:
-        if precision is None or "could not create a primitive" not in str(error):
+        if "could not create a primitive" not in str(error):
             raise
         name = next(name for name, dtype in PRECISIONS.items() if dtype is precision)
         raise ConfigError.at(
@@ -40,21 +41,11 @@ def computing_in(precision: torch.dtype | None, device: torch.device) -> Iterato
         ) from error
 
 
-@contextmanager
-def tensor_float_32(train: TrainConfig | None) -> Iterator[None]:
-    """Inside, a GPU computes float32 products in TF32 where the run file lets it; CPUs have no such thing."""
-    convolutions, products = torch.backends.cudnn, torch.backends.cuda.matmul
-    before = convolutions.allow_tf32, products.allow_tf32
-    if train is not None:
-        convolutions.allow_tf32, products.allow_tf32 = train.cudnn_allow_tf32, train.cuda_matmul_allow_tf32
-    try:
-        yield
-    finally:
-        convolutions.allow_tf32, products.allow_tf32 = before
-
-
 class LossScaling:
-    """Takes the gradients of a loss in FP16, and moves parameters only where all of them are finite."""
+    """Takes the gradients of a loss in FP16, which are to be used only where all of them are finite.
+
+    The backward pass ends at what the forward pass looked up in tables; only true gradients are passed on to these.
+    """
 
     def __init__(
         self, section: GradScaler, model: nn.Module, parameters: Iterable[nn.Parameter], device: torch.device
@@ -62,28 +53,39 @@ class LossScaling:
         """`model` is sharded; `parameters` are those that an ordinary optimizer moves."""
         self._scaler = torch.amp.GradScaler(device.type, **section.model_dump())
         self._parameters = list(parameters)
-        self._looked_up = LookedUp(model)
+        self._looked_up: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """What tables gave, and what the model saw of it."""
         self._models = [module for module in model.modules() if isinstance(module, Model)]
+        model.register_forward_pre_hook(lambda *_: self._looked_up.clear())
+        for kernel, _ in table_kernels(model):
+            kernel.register_forward_hook(self._cut)
         self._show_scale()
 
     @property
     def scale(self) -> float:
         return float(self._scaler.get_scale())
 
-    def learn(self, loss: torch.Tensor, move: Callable[[], None]) -> bool:
-        """Move tables, then call `move` for everything else, with true gradients; or neither, which gives False."""
+    def backward(self, loss: torch.Tensor) -> bool:
+        """Take true gradients and move the tables; or, where a gradient is not finite, neither: False."""
         torch.autograd.backward(self._scaler.scale(loss))
+        moved = []
 
-        def move_all() -> None:
-            self._looked_up.pass_on()
-            move()
+        def move_tables() -> None:
+            reached = [(found, seen.grad) for found, seen in self._looked_up if seen.grad is not None]
+            if reached:
+                torch.autograd.backward(
+                    [found for found, _ in reached], [gradient for _, gradient in reached]
+                )
+            moved.append(True)
 
-        update = _Update([*self._parameters, *self._looked_up.values()], move_all)
+        # What GradScaler needs of an optimizer: gradients to look at and divide, and what to do if all are finite.
+        tensors = [*self._parameters, *(seen for _, seen in self._looked_up)]
+        update = SimpleNamespace(param_groups=[{"params": tensors}], step=move_tables)
         self._scaler.step(cast(torch.optim.Optimizer, update))
         self._scaler.update()
-        self._looked_up.forget()
+        self._looked_up.clear()
         self._show_scale()
-        return update.done
+        return bool(moved)
 
     def state_dict(self) -> State:
         state = self._scaler.state_dict()
@@ -99,57 +101,21 @@ class LossScaling:
         for model in self._models:
             model.gradient_scale = self.scale
 
-
-class LookedUp:
-    """What a forward pass looked up in tables, where the backward pass ends until it is passed on."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
-        model.register_forward_pre_hook(lambda *_: self.forget())
-        for kernel, _ in table_kernels(model):
-            kernel.register_forward_hook(self._cut)
-
-    def values(self) -> list[torch.Tensor]:
-        """What the model saw: after the backward pass, with gradients."""
-        return [seen for _, seen in self._pairs]
-
-    def pass_on(self) -> None:
-        """Let the backward pass go on into the tables, with the gradients that `values` have now."""
-        reached = [(found, seen.grad) for found, seen in self._pairs if seen.grad is not None]
-        if reached:
-            torch.autograd.backward([found for found, _ in reached], [gradient for _, gradient in reached])
-
-    def forget(self) -> None:
-        self._pairs.clear()
-
     def _cut(self, kernel: nn.Module, asked: tuple[Any, ...], found: torch.Tensor) -> torch.Tensor | None:
         if not found.requires_grad:
             return None
         seen = found.detach().requires_grad_()
-        self._pairs.append((found, seen))
+        self._looked_up.append((found, seen))
         return seen
 
 
-class _Update:
-    """What GradScaler needs of an optimizer: gradients to look at and divide, and what to do if all are finite."""
-
-    def __init__(self, tensors: list[torch.Tensor], move: Callable[[], None]) -> None:
-        self.param_groups = [{"params": tensors}]
-        self.done = False
-        self._move = move
-
-    def step(self) -> None:
-        self._move()
-        self.done = True
-
-
 def gradient_clipper(
-    section: GradClipping | None, parameters: Iterable[torch.nn.Parameter]
-) -> Callable[[], object]:
-    """What to call between the backward pass and the update; it does nothing where nothing was asked for."""
+    section: GradClipping, parameters: Iterable[torch.nn.Parameter]
+) -> Callable[[], object] | None:
+    """What to call between the backward pass and the update; None where nothing was asked for."""
     kept = list(parameters)
-    if section is None or section.clipping_type == "none":
-        return lambda: None
+    if section.clipping_type == "none":
+        return None
     if section.clipping_type == "value":
         return partial(torch.nn.utils.clip_grad_value_, kept, section.max_gradient)
     return partial(torch.nn.utils.clip_grad_norm_, kept, section.max_gradient, section.norm_type)

@@ -1,26 +1,115 @@
-"""The trainer: draws finished steps from a pipeline, decides what is due, and tells by events what happened."""
+"""The trainer: draws finished steps from a pipeline, decides what is due, and reports by events what happened.
+
+Everything of a run that a checkpoint holds, and how it comes back, is `RunCheckpoints`.
+"""
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
 
-from penstock.config.errors import DataError, PenstockError
+import torch
+from torchrec.distributed.model_parallel import DistributedModelParallel
+from torchrec.optim.keyed import KeyedOptimizer
+
+from penstock.checkpoint import Checkpoint, CheckpointStore
+from penstock.config.errors import CheckpointError, DataError, PenstockError
+from penstock.distributed.state import load_model_state, load_training_state, training_state
+from penstock.optim.dense import DenseAverages
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.world import Resumable, State
 from penstock.tensors.batch import Batch
-from penstock.training.best import MARK, EarlyStop
-from penstock.training.callbacks import Callbacks
-from penstock.training.checkpoints import RunCheckpoints
+from penstock.training.best import MARK, BestMetric, EarlyStop, best_step
+from penstock.training.callbacks import Control
 from penstock.training.evaluate import Evaluation
-from penstock.training.events import Ended, Evaluated, Event, Listener, Logged, Saved, Skipped, Started, Step
+from penstock.training.events import (
+    Ended,
+    Evaluated,
+    Event,
+    Every,
+    Listener,
+    Logged,
+    Saved,
+    Skipped,
+    Started,
+    Step,
+    Timetable,
+    TrainingProgress,
+)
 from penstock.training.failures import Failures
-from penstock.training.learning_rates import LearningRates
 from penstock.training.model_dir import ModelDir
-from penstock.training.progress import Every, Timetable, TrainingProgress
-from penstock.training.step import Agreement, FinishedStep, Pipeline, Wishes
+from penstock.training.step import Agreement, FinishedStep, LearningRates, Pipeline, Wishes
 from penstock.training.task_metrics import TaskMetrics
+
+
+@dataclass(slots=True)
+class RunCheckpoints:
+    store: CheckpointStore
+    module: DistributedModelParallel
+    optimizer: KeyedOptimizer
+    averages: DenseAverages | None
+    resumables: Mapping[str, Resumable]
+    """What else has a state, by the name of its document in a checkpoint."""
+    documents: Mapping[str, Any]
+    """What every checkpoint of the run says, whatever the step."""
+    folder: ModelDir
+    best_metric: BestMetric
+    early_stop: EarlyStop | None
+    saved_step: int | None = field(default=None, init=False)
+    """The newest step that has a whole checkpoint."""
+
+    def save(self, progress: TrainingProgress, position: State) -> None:
+        """Write one checkpoint: whole, or absent. `position` is that after the last row of the last finished batch."""
+        documents = {
+            "progress": asdict(progress),
+            "position": [position],
+            "generator": torch.get_rng_state().numpy(),
+            **self.documents,
+            **{name: part.state_dict() for name, part in self.resumables.items()},
+        }
+        protected = self._best_steps(progress.step) if self.store.keep else ()
+        state = training_state(self.module, self.optimizer, self.averages)
+        self.store.save(progress.step, state, documents, protect=protected)
+        self.saved_step = progress.step
+
+    def restore(
+        self, checkpoint: Checkpoint, progress: TrainingProgress, *, optimizer: bool, without: set[str]
+    ) -> None:
+        """Bring everything but the position in the data to where it was; resumables in `without` begin again."""
+        if optimizer:
+            load_training_state(checkpoint, self.module, self.optimizer, self.averages)
+        else:
+            load_whole_model(checkpoint, self.module)
+        for name, value in checkpoint.documents["progress"].items():
+            setattr(progress, name, value)
+        for name, part in self.resumables.items():
+            if name in checkpoint.documents and name not in without:
+                part.load_state_dict(checkpoint.documents[name])
+        torch.set_rng_state(torch.from_numpy(checkpoint.documents["generator"]))
+        self.saved_step = checkpoint.step
+
+    def remove_stale(self) -> None:
+        assert self.saved_step is not None
+        self.store.remove_stale(self._best_steps(self.saved_step) if self.store.keep else ())
+
+    def restore_parameters(self, step: int) -> None:
+        """Bring the model, and nothing else, to where it was after a step that is saved."""
+        load_whole_model(self.store.open(step), self.module)
+
+    def _best_steps(self, newest: int) -> tuple[int, ...]:
+        """The best steps before the newest, which stay though they are old."""
+        before = (record for record in self.folder.evaluations.read() if record["step"] < newest)
+        stopping = None if self.early_stop is None else self.early_stop.best_step
+        best = (best_step(before, self.best_metric), stopping)
+        return tuple(step for step in best if step is not None)
+
+
+def load_whole_model(checkpoint: Checkpoint, model: torch.nn.Module) -> None:
+    """Bring a model, and not its optimizers, to where it was; nothing of it may be missing or left over."""
+    difference = load_model_state(checkpoint, model)
+    if difference:
+        raise CheckpointError(f"{checkpoint.path}: does not fit this model: {difference}")
 
 
 class BatchSource(Resumable, Protocol):
@@ -44,9 +133,10 @@ class Trainer:
     folder: ModelDir
     failures: Failures
     monitor: MemoryMonitor
-    callbacks: Callbacks
+    control: Control
+    """What callbacks ask for."""
     listeners: Sequence[Listener] = ()
-    """In the order in which they are called; the callbacks are among them."""
+    """In the order in which they are called."""
     evaluate_model: Callable[[Callable[[], bool]], Evaluation | None] | None = None
     """One evaluation, which ends with None once the function it is given says so; None: nothing to evaluate on."""
     early_stop: EarlyStop | None = None
@@ -61,47 +151,52 @@ class Trainer:
     """The step of which `evaluation` speaks."""
     restored_step: int | None = field(default=None, init=False)
     """The step to whose parameters the run went back at its end; None where the last one was the best."""
-
-    def __post_init__(self) -> None:
-        progress = self.progress
-        self._position: State | None = None
-        self._has_started = self._ended_before = False
-        self._logged_step: int | None = None
-        self._counted_from = (time.perf_counter(), progress.step, progress.rows)
-        self.is_continued = self.checkpoints.saved_step is not None
-        if self.is_continued:
-            self._recall_evaluation(progress.step)
-            records = [record for record in self.folder.log.read() if record.get("step") == progress.step]
-            self._ended_before = any(record.get("event") == "end" for record in records)
-            if any("event" not in record for record in records):
-                self._logged_step = progress.step
+    _position: State | None = field(default=None, init=False)
+    """Where the data go on after the last finished batch; None at the begin of an epoch."""
+    _has_started: bool = field(default=False, init=False)
+    _ended_before: bool = field(default=False, init=False)
+    _logged_step: int | None = field(default=None, init=False)
+    _counted_from: tuple[float, int, int] = field(default=(0.0, 0, 0), init=False)
+    """Time, step and rows at the last line of the log."""
 
     @property
     def stop_reason(self) -> str | None:
         """Why the run ends before its time, by its own choice."""
         if self.early_stop is not None and self.early_stop.due:
             return self.early_stop.reason()
-        return self.callbacks.control.stop_reason
+        return self.control.stop_reason
 
     def run(self) -> Ended:
         """Train until the end is reached or somebody asks to stop; the last step is saved and evaluated."""
-        if self.is_continued:
+        progress, early_stop = self.progress, self.early_stop
+        self._counted_from = (time.perf_counter(), progress.step, progress.rows)
+        if self.checkpoints.saved_step is not None:
             self._catch_up()
         if self.stop_reason is None:
             self._train()
-        return self._finish()
+        # What is not done yet for the last step; a run that was interrupted is saved only.
+        if not self.interrupted() and progress.window_steps and self._logged_step != progress.step:
+            self._log(closing=False)
+        self.save()
+        if not self.interrupted():
+            self.evaluate()
+            if early_stop is not None and early_stop.restore_best and early_stop.best_step is not None:
+                self._restore_best(early_stop, early_stop.best_step)
+        is_repeated = self._ended_before and not self._has_started
+        evaluated = {} if self.evaluation is None else self.evaluation.values
+        ended = Ended(progress, evaluated, self.stop_reason, self.restored_step, is_repeated)
+        self.emit(ended)
+        return ended
 
     def _train(self) -> None:
         progress, end = self.progress, self.timetable.end
         while not end.reached(progress):
             batches = self.agreement.over(iter(self.batches))
             while (done := self._next_step(batches)) is not None:
-                self._position = done.batch.resume_state
+                self._position, is_step = done.batch.resume_state, done.outcome.taken
                 self.count(done)
-                if done.outcome.taken:
-                    self._do_what_is_due(Every.due_after_step)
                 del done  # the next step needs the memory
-                if self._stops() or end.reached(progress):
+                if self._stops(Every.due_after_step if is_step else None) or end.reached(progress):
                     return
             if not progress.epoch_steps and not progress.epoch_overflows:
                 if not progress.skipped_batches:
@@ -113,9 +208,7 @@ class Trainer:
             progress.end_epoch()
             self.batches.set_epoch(progress.epoch)
             self._position = None
-            if progress.step:
-                self._do_what_is_due(Every.due_after_epoch)
-            if self._stops():
+            if self._stops(Every.due_after_epoch if progress.step else None):
                 return
         if not progress.step:
             raise DataError(
@@ -143,8 +236,13 @@ class Trainer:
             self._has_started = True
             self.emit(Started(progress.step))
         if outcome.taken:
-            progress.count(batch.num_rows, outcome.loss)
-            self.metrics.update(outcome.predictions, batch)
+            progress.step += 1
+            progress.epoch_steps += 1
+            progress.rows += batch.num_rows
+            progress.window_steps += 1
+            progress.window_loss += outcome.loss
+            if self.metrics.bound:
+                self.metrics.update(outcome.predictions, batch)
             self.emit(Step(progress, outcome.loss, self.pipeline.stopwatch))
             if self.timetable.log_every.due_after_step(progress):
                 self._log()
@@ -158,17 +256,18 @@ class Trainer:
             progress.skipped_rows += batch.num_rows
             self.emit(Skipped(progress.step + 1, batch.num_rows, progress.skipped_batches))
 
-    def _do_what_is_due(self, due: Callable[[Every, TrainingProgress], bool]) -> None:
-        """Save first, so that an evaluation always speaks of a checkpoint that exists."""
-        if due(self.timetable.save_every, self.progress):
-            self.save()
-        if due(self.timetable.evaluate_every, self.progress):
-            self.evaluate()
+    def _stops(self, due: Callable[[Every, TrainingProgress], bool] | None = None) -> bool:
+        """Do what is due, then save if somebody asks for it; gives whether to stop.
 
-    def _stops(self) -> bool:
-        """Save if somebody wishes so; gives whether to stop."""
+        Saving comes first, so that an evaluation always speaks of a checkpoint that exists.
+        """
+        if due is not None and due(self.timetable.save_every, self.progress):
+            self.save()
+        if due is not None and due(self.timetable.evaluate_every, self.progress):
+            self.evaluate()
         stop = self.interrupted() or self.stop_reason is not None
-        decided = self.agreement.decide(Wishes(stop, self.callbacks.take_save_request()))
+        decided = self.agreement.decide(Wishes(stop, self.control.save_asked))
+        self.control.save_asked = False
         if decided.save:
             self.save()
         return decided.stop
@@ -180,7 +279,7 @@ class Trainer:
         position = self.batches.state_dict() if self._position is None else self._position
         with self.monitor.stage("save"):
             self.checkpoints.save(self.progress, position)
-        self.emit(Saved(self.progress.step, self._evaluated()))
+        self.emit(Saved(self.progress.step, {} if self.evaluation is None else self.evaluation.values))
 
     def evaluate(self) -> None:
         """Evaluate the model as it is now, let everyone learn from the result, and keep it."""
@@ -192,10 +291,12 @@ class Trainer:
         if evaluation is None:
             return
         self.evaluation, self.evaluated_step = evaluation, progress.step
+        record = evaluation.as_record(progress.step, progress.epoch)
         self._learn_from(evaluation, is_recalled=False)
-        is_saved = self.checkpoints.saved_step == progress.step
-        seconds = time.perf_counter() - started_at
-        self.folder.evaluations.write(evaluation.as_record(progress, seconds, is_saved))
+        record["seconds"] = round(time.perf_counter() - started_at, 3)
+        if self.checkpoints.saved_step == progress.step:
+            record["checkpoint"] = f"step-{progress.step}"
+        self.folder.evaluations.write(record)
 
     def _learn_from(self, evaluation: Evaluation, is_recalled: bool) -> None:
         """Everyone who learns from evaluations does so once, also when a run was killed in between.
@@ -236,10 +337,15 @@ class Trainer:
         self._stops()
 
     def _catch_up(self) -> None:
-        """Do what a kill may have come before: telling of the checkpoint one continues from, and evaluating it."""
+        """Do what a kill may have come before: reporting the checkpoint one continues from, and evaluating it."""
         progress, every = self.progress, self.timetable.evaluate_every
+        self._recall_evaluation(progress.step)
+        records = [record for record in self.folder.log.read() if record.get("step") == progress.step]
+        self._ended_before = any(record.get("event") == "end" for record in records)
+        if any("event" not in record for record in records):
+            self._logged_step = progress.step
         if self._ended_before:  # who continues a run that came to its end wants more of it
-            self.callbacks.control.stop_reason = None
+            self.control.stop_reason = None
         if progress.evaluated_step == progress.step:
             self.evaluate()
         known = Evaluation.recalled(self.folder.evaluations.read(), progress.evaluated_step)
@@ -250,29 +356,12 @@ class Trainer:
         if every.due_after_step(progress) or at_epoch_end:
             self.evaluate()
 
-    def _finish(self) -> Ended:
-        """Save the last step and evaluate it, where that is not done; an interrupted run is saved only."""
-        progress = self.progress
-        if not self.interrupted() and progress.window_steps and self._logged_step != progress.step:
-            self._log(closing=False)
-        self.save()
-        if not self.interrupted():
-            self.evaluate()
-            self._restore_best()
-        is_repeated = self._ended_before and not self._has_started
-        ended = Ended(progress, self._evaluated(), self.stop_reason, self.restored_step, is_repeated)
-        self.emit(ended)
-        return ended
-
-    def _restore_best(self) -> None:
+    def _restore_best(self, early_stop: EarlyStop, best_step: int) -> None:
         """End with the parameters of the best evaluation, and mark its checkpoint as the one to use."""
-        early_stop = self.early_stop
-        if early_stop is None or not early_stop.restore_best or early_stop.best_step is None:
-            return
-        if early_stop.best_step != self.progress.step:
-            self.checkpoints.restore_parameters(early_stop.best_step)
-            self._recall_evaluation(early_stop.best_step)
-            self.restored_step = early_stop.best_step
+        if best_step != self.progress.step:
+            self.checkpoints.restore_parameters(best_step)
+            self._recall_evaluation(best_step)
+            self.restored_step = best_step
         self.folder.write_text(self.folder.path / MARK, early_stop.mark())
 
     def _recall_evaluation(self, step: int) -> None:
@@ -280,9 +369,6 @@ class Trainer:
         evaluation = Evaluation.recalled(self.folder.evaluations.read(), step)
         if evaluation is not None:
             self.evaluation, self.evaluated_step = evaluation, step
-
-    def _evaluated(self) -> dict[str, float]:
-        return {} if self.evaluation is None else self.evaluation.values
 
     def emit(self, event: Event) -> None:
         for listener in self.listeners:

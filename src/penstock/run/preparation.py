@@ -1,6 +1,8 @@
-"""Merging as a command and as a function."""
+"""Preparation and merging, as commands and as functions: from a run file to batch files and a store."""
 
 import json
+import logging
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,17 +20,22 @@ from penstock.prep.merge.merge_options import DeclaredTypes, MergeOptions, Split
 from penstock.prep.merge.merging import MergeResult
 from penstock.prep.merge.merging import merge as merge_files
 from penstock.prep.merge.verify import verify
+from penstock.prep.prepare import prepare as prepare_files
 from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Compression, Preprocessing, SplitBy, StoreTarget
 from penstock.prep.state_folder import LOG_NAME
+from penstock.prep.watch import PrepSummary, WatchOptions
 from penstock.readers.files import DataFile
+from penstock.readers.sections import BadRows, ReadingSection
 from penstock.readers.store_schema import MANIFEST_NAME, PREPARATION_NAME, ArrayNames, Manifest
-from penstock.run.run_config import RunConfig
+from penstock.run.run_config import RunConfig, load_run
 from penstock.runtime.durable import Journal
 from penstock.runtime.memory import MemoryMonitor, MemoryReport, default_limit, limit_of, stage_of
 from penstock.runtime.progress import ProgressLogger
-from penstock.runtime.sections import MemorySection
+from penstock.runtime.sections import MemorySection, OnExceed
 from penstock.runtime.world import Stopped, stop_on_signal
+
+logger = logging.getLogger(__name__)
 
 _COMPRESSED_TARGETS = (StoreTarget.parquet, StoreTarget.ipc)
 _LIMIT_PARTS = 4
@@ -88,11 +95,7 @@ def preprocessing_of(run: RunConfig) -> Preprocessing:
     return run.preprocessing
 
 
-def merge_options(run: RunConfig, allow_pickle: bool = False) -> MergeOptions:
-    return _options(preprocessing_of(run), limit_of(run.memory), allow_pickle)
-
-
-def _options(section: Preprocessing, limit_bytes: int, allow_pickle: bool) -> MergeOptions:
+def merge_options(section: Preprocessing, limit_bytes: int, allow_pickle: bool = False) -> MergeOptions:
     """What the section does not set itself is None: the manifest of the batch files has it."""
     declared, splits = section.sample_schema, section.splits
     names = shares = None
@@ -221,7 +224,7 @@ def merge_batches(
                 source,
                 section.output_dir,
                 section.merge_strategy.value,
-                options=merge_options(run, allow_pickle),
+                options=merge_options(section, limit_of(run.memory), allow_pickle),
                 progress=progress,
                 restart=restart,
             )
@@ -312,7 +315,7 @@ def merge(
         source,
         output_dir,
         section.merge_strategy.value,
-        options=_options(section, default_limit() if limit_bytes is None else limit_bytes, allow_pickle),
+        options=merge_options(section, default_limit() if limit_bytes is None else limit_bytes, allow_pickle),
         progress=progress,
         replace=replace,
         restart=restart,
@@ -347,7 +350,7 @@ class VerifyReport:
 def verify_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = False) -> VerifyReport:
     section = preprocessing_of(run)
     _check_prepared_with(section, Path(section.intermediate_dir))
-    options = merge_options(run, allow_pickle)
+    options = merge_options(section, limit_of(run.memory), allow_pickle)
     with (
         measured(section, run.memory, is_logged=False) as monitor,
         stage_of(monitor, "verifying"),
@@ -361,3 +364,74 @@ def verify_run(run: RunConfig, *, allow_pickle: bool = False, plain: bool = Fals
             progress=progress,
         )
     return VerifyReport(section.output_dir, differences, None if monitor is None else monitor.report)
+
+
+@dataclass(frozen=True, slots=True)
+class PrepResult:
+    """What a preparation made."""
+
+    prepared: PrepSummary
+    merged: MergeResult | None
+    """None: the batch files were not merged."""
+    memory: MemoryReport | None
+    """None: it was not measured."""
+
+    def lines(self) -> list[str]:
+        merged = [] if self.merged is None else merged_lines(self.merged)
+        return [*self.prepared.lines(), *merged, *memory_lines(self.memory)]
+
+
+def prepare(
+    run: RunConfig | str | Path,
+    *,
+    merge: bool = True,
+    restart: bool = False,
+    keep_done: bool = False,
+    plain: bool = False,
+) -> PrepResult:
+    """Make batch files of raw files, and a store of them, as the `preprocessing` section of a run file says.
+
+    What an earlier call has done is kept; `restart` begins anew. With `keep_done`, it is kept also where the module of
+    extract was changed since, and the rest is done with its new text. `merge=False` leaves the batch files as they are.
+    """
+    run = run if isinstance(run, RunConfig) else load_run(run)
+    section = preprocessing_of(run)
+    if restart and keep_done:
+        raise ConfigError("--restart removes what is done and --keep-done keeps it; choose one of them")
+    if merge:
+        merge_options(section, limit_of(run.memory))  # what cannot be merged is refused before hours of work
+    if section.extract is None and run.data_config.bad_rows is BadRows.quarantine:
+        logger.warning(
+            "data_config.bad_rows: quarantine is for training; here a row that cannot be used fails its file, which "
+            "preprocessing.on_error: skip leaves out"
+        )
+    with measured(section, run.memory) as monitor:
+        # A first Ctrl-C ends it in good order, since a task that is left anywhere is done again.
+        with stop_on_signal(at_once=True) as stop:
+            stops_when_exceeded = run.memory.on_exceed is OnExceed.stop
+            try:
+                prepared = prepare_files(
+                    section,
+                    reading_of(run),
+                    limit_bytes=limit_of(run.memory),
+                    restart=restart,
+                    keep_done=keep_done,
+                    merges=merge,
+                    watching=WatchOptions(section.verbose, plain, monitor, stops_when_exceeded, stop),
+                )
+            except KeyboardInterrupt:
+                stop.signal_number = stop.signal_number or signal.SIGINT  # extract may have raised it
+                raise Stopped("what is done is kept; run the same again to go on", stop) from None
+        merged = merge_batches(run, monitor, plain=plain) if merge else None
+    return PrepResult(prepared, merged, None if monitor is None else monitor.report)
+
+
+def reading_of(run: RunConfig) -> ReadingSection:
+    """How columns are read: as data_config says, but CSV files have a header unless it says which columns there are."""
+    config = run.data_config
+    written = {
+        name: getattr(config, name) for name in ReadingSection.model_fields if name in config.model_fields_set
+    }
+    if not config.resolved_input_fields():
+        written.setdefault("with_header", True)
+    return ReadingSection(**written)
