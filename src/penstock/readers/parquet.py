@@ -51,9 +51,7 @@ _SAMPLED_GROUPS, _SAMPLED_STORE_GROUPS = 8, 2
 """In a store each look is a request: fewer row groups, and those whole, as stored."""
 _SAMPLED_ROWS, _SAMPLED_BYTES = 1024, 8 * MIB
 """Of a row group with fewer bytes as stored all rows are sampled, of a larger one so many."""
-_SAMPLED_COLUMNS = (
-    8  # decoded together: the pages of all columns of a wide table would take more than the rows
-)
+_SAMPLED_COLUMNS = 8  # decoded together: the pages of all columns would take more than the rows
 
 
 class OpenParquet(pq.ParquetFile):
