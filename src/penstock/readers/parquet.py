@@ -44,17 +44,14 @@ _MAX_FETCHED_BYTES, _MAX_SAMPLED_FETCH_BYTES = 64 * MIB, 32 * MIB
 """A row group of an object store is fetched at once, as stored, up to this size."""
 _MAX_OPEN_FILES = 16
 _STREAM_BYTES = 64 * KIB  # read at once from the file, per column
-_USUAL_PAGE_BYTES = MIB + 32 * KIB
-"""What writers make a page or a dictionary by default, and a little more."""
+_USUAL_PAGE_BYTES = MIB + 32 * KIB  # what writers make a page or a dictionary by default, and a little more
 _WIDTH_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
 _DECIMAL_BYTES, _VALIDITY_BYTES, _OFFSET_BYTES = 32, 1, 4
 _SAMPLED_GROUPS, _SAMPLED_STORE_GROUPS = 8, 2
 """In a store each look is a request: fewer row groups, and those whole, as stored."""
 _SAMPLED_ROWS, _SAMPLED_BYTES = 1024, 8 * MIB
 """Of a row group with fewer bytes as stored all rows are sampled, of a larger one so many."""
-_SAMPLED_COLUMNS = (
-    8  # decoded together: the pages of all columns of a wide table would take more than the rows
-)
+_SAMPLED_COLUMNS = 8  # decoded together: the pages of all columns would take more than the rows
 
 
 class OpenParquet(pq.ParquetFile):
@@ -136,8 +133,6 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a row group takes in memory."""
-
     num_rows: int
     decoded_bytes: int
     max_row_bytes: float  # over about a thousand consecutive rows; not the largest single row
@@ -172,13 +167,13 @@ class ScannedParquet(ScannedFiles):
     @cached_property
     def sample(self) -> Sample:
         """Decode a few row groups. Strings stay in dictionaries: they may be larger in memory than in the file."""
-        files, schema, groups = self.files, self.columns, self.groups
+        schema, groups = self.columns, self.groups
         is_remote = any(group.stored_ranges for group in groups)
         num_groups = min(len(groups), _SAMPLED_STORE_GROUPS if is_remote else _SAMPLED_GROUPS)
         all_rows, all_bytes = 0, 0.0
         strings: dict[str, tuple[float, float]] = {}
         for group in (groups[index] for index in np.linspace(0, len(groups) - 1, num_groups, dtype=int)):
-            file = files[group.file_index]
+            file = self.files[group.file_index]
             string_bytes = sum(chunk.uncompressed_bytes for chunk in group.strings)
             is_small = group.number_bytes + string_bytes <= _SAMPLED_BYTES
             num_rows = group.num_rows if is_small else min(group.num_rows, _SAMPLED_ROWS)
