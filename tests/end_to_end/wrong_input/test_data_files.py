@@ -115,6 +115,7 @@ def test_a_bad_row_after_good_ones_leaves_a_run_that_can_be_started_again(desk, 
         "data_profile.json",
         "log.jsonl",
         "run.yaml",
+        "tensorboard",
         "version",
     ]
 
