@@ -1,7 +1,7 @@
 # Everything one does with a checkout. `make` alone lists the targets.
 
 BIN := .venv/bin
-# The Python of an existing .venv, whatever `python3` is; naming another one builds .venv anew with it.
+# The Python of an existing .venv, whatever `python3` is; naming another one rebuilds .venv with it.
 PYTHON ?= $(shell test -x $(BIN)/python && echo $(BIN)/python || echo python3)
 FIND_PYTHON = command -v "$(PYTHON)" >/dev/null || \
 	{ echo "setup: there is no '$(PYTHON)'; name a Python: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }

@@ -24,7 +24,7 @@ import yaml
 
 from penstock.config.sizes import MIB, format_size
 from penstock.prep.sample_data.write import write_sample_data
-from penstock.readers.store_schema import Manifest
+from penstock.readers.store_schema import StoreManifest
 from penstock.runtime.world import available_cores
 
 EXTRACT_FOLDER = Path(__file__).parents[1] / "examples" / "game"
@@ -97,7 +97,7 @@ def measure(folder: Path, num_workers: int, found: Found) -> None:
         )
     found.samples_per_second.append(events["end"]["samples"] / events["end"]["seconds"])
     found.peak_bytes.append(events["memory"]["peak_bytes"])
-    found.checksums.add(tuple(batch.checksum for batch in Manifest.read(batches).batches))
+    found.checksums.add(tuple(batch.checksum for batch in StoreManifest.read(batches).batches))
 
 
 def print_table(found: dict[int, Found], options: argparse.Namespace) -> None:

@@ -51,7 +51,7 @@ def test_verify_writes_nothing(games: Desk):
 
     assert [done.exit_code for done in (missing, other, both)] == [1, 1, 1]
     assert missing.stderr.splitlines()[-1] == (
-        "error: store/X_train.npy: is missing; penstock merge --restart writes the store anew"
+        "error: store/X_train.npy: is missing; penstock merge --restart writes the store again"
     )
     assert "differs   store: was made of other batch files than those in other; " in other.stdout
     assert (
@@ -65,7 +65,7 @@ def test_what_is_wrong_is_one_line(games: Desk):
     changed = games.penstock("prep", "prep.yaml", "--set", "preprocessing.batch_size=5")
     assert changed.exit_code == 1
     assert changed.stderr.splitlines()[-1] == (
-        "error: batches: was begun with something else: batch_size was 4 and is 5; put it back as it was, start anew "
+        "error: batches: was begun with something else: batch_size was 4 and is 5; put it back as it was, start over "
         "with --restart, or choose another intermediate_dir"
     )
     assert (

@@ -45,7 +45,7 @@ def test_days_of_new_files_one_after_another_with_a_kill_in_between(desk: Desk):
     assert other_files.exit_code == 1
     assert other_files.stderr.splitlines()[-1].endswith(
         "; put that file back, go on with these (train: --new_data), "
-        "or start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
+        "or start over (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
     )
     assert train("tuesday", "--new_data").stdout.startswith("trained   6 steps, 2 epochs, 12 rows")
 

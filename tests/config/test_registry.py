@@ -30,7 +30,7 @@ def test_an_installed_package_gives_names(tmp_path, monkeypatch):
     (package / "entry_points.txt").write_text(groups)
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    assert [find_part(kind, CustomPart(place="exact")) for kind in GROUPS] == [Decimal] * len(GROUPS)
+    assert [find_part(kind, CustomPart(import_path="exact")) for kind in GROUPS] == [Decimal] * len(GROUPS)
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_an_installed_package_gives_names(tmp_path, monkeypatch):
             (),
             (
                 "is no entry point of the group penstock.losses (there: none); "
-                'a place is written "package.module:attribute"'
+                'write it as "package.module:attribute"'
             ),
         ),
     ],
 )
 def test_what_cannot_be_made_is_reported(place, given, message):
     with pytest.raises(ConfigError) as caught:
-        make_part("loss", CustomPart(place=place), *given)
+        make_part("loss", CustomPart(import_path=place), *given)
 
     assert str(caught.value) == f"custom_loss '{place}': {message}"
 
@@ -69,6 +69,6 @@ def test_a_module_that_fails_is_no_defect_of_penstock(text, message, tmp_path, m
     monkeypatch.delitem(sys.modules, "own_broken", raising=False)
 
     with pytest.raises(ConfigError) as caught:
-        make_part("loss", CustomPart(place="own_broken:loss"))
+        make_part("loss", CustomPart(import_path="own_broken:loss"))
 
     assert str(caught.value) == f"custom_loss 'own_broken:loss': cannot be imported: {message}"

@@ -3,7 +3,7 @@
 from penstock.config.load import parse_section
 from penstock.config.schema import field_docs
 from penstock.config.section import Paths, Section
-from penstock.config.write import Difference, differences, dump_text, dump_yaml
+from penstock.config.write import SettingDifference, differences, dump_text, dump_yaml
 from tests.config.toy import Adam, DataConfig, FeatureConfig, IdFeature, Mode, Model, Run, TrainConfig
 
 RUN = Run(
@@ -63,9 +63,9 @@ def test_changed_added_and_removed_keys_with_their_paths() -> None:
     new = {"train_config": {"num_epochs": 2, "seed": 3}, "data_config": {"label_fields": ["a", "b"]}}
 
     assert differences([old, new]) == [
-        Difference("train_config.num_epochs", ("1", "2")),
-        Difference("data_config.shuffle", ("true", None)),
-        Difference("data_config.label_fields", (None, "[a, b]")),
+        SettingDifference("train_config.num_epochs", ("1", "2")),
+        SettingDifference("data_config.shuffle", ("true", None)),
+        SettingDifference("data_config.label_fields", (None, "[a, b]")),
     ]
 
 
@@ -75,5 +75,5 @@ def test_features_are_compared_by_name_not_by_place() -> None:
     wide_item = {"id_feature": {"feature_name": "item", "embedding_dim": 16}}
 
     assert differences([{"feature_configs": [user, item]}, {"feature_configs": [wide_item, user]}]) == [
-        Difference("feature_configs[item].id_feature.embedding_dim", ("8", "16"))
+        SettingDifference("feature_configs[item].id_feature.embedding_dim", ("8", "16"))
     ]

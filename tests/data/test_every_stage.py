@@ -128,5 +128,5 @@ def test_a_place_holds_no_rows(make: Make) -> None:
 @each_stage
 @pytest.mark.parametrize("state", [None, {}, {"epoch": 1}, "place"])
 def test_what_is_no_place_is_refused(make: Make, state: object) -> None:
-    with _opened(make, SIZES) as stage, pytest.raises(CheckpointError, match="is no place in the data"):
+    with _opened(make, SIZES) as stage, pytest.raises(CheckpointError, match="is no position in the data"):
         stage.load_state_dict(state)

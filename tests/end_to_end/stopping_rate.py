@@ -15,7 +15,7 @@ STOPPABLE: dict[str, Any] = {
     **TRAIN_CONFIG,
     "dense_optimizer": {
         **TRAIN_CONFIG["dense_optimizer"],
-        "custom_learning_rate": {"place": "tests.end_to_end.stopping_rate:make"},
+        "custom_learning_rate": {"import_path": "tests.end_to_end.stopping_rate:make"},
     },
 }
 """The train_config of the small run, with this rate."""

@@ -19,11 +19,11 @@ EXAMPLE = ROOT / "examples" / "custom"
 PAGE = (ROOT / "docs" / "custom.md").read_text()
 
 PARTS = (
-    ("[{binary_cross_entropy: {}}]", '[{custom_loss: {place: "own_parts:weighted_cross_entropy"}}]'),
-    ("{auc: {}}", '{custom_metric: {place: "own_parts:Brier", name: brier}}'),
+    ("[{binary_cross_entropy: {}}]", '[{custom_loss: {import_path: "own_parts:weighted_cross_entropy"}}]'),
+    ("{auc: {}}", '{custom_metric: {import_path: "own_parts:Brier", name: brier}}'),
     (
         "dense_optimizer: {adam_optimizer: {lr: 0.1}}",
-        'dense_optimizer: {custom_optimizer: {place: "own_parts:SignDescent", lr: 0.1}}',
+        'dense_optimizer: {custom_optimizer: {import_path: "own_parts:SignDescent", lr: 0.1}}',
     ),
 )
 
@@ -74,7 +74,10 @@ def test_what_the_page_shows_is_the_example():
 
 def test_a_schedule_of_ones_own_can_be_looked_at_before():
     section = {
-        "custom_learning_rate": {"place": "own_parts:inverse_square_root", "options": {"warmup_steps": 2}}
+        "custom_learning_rate": {
+            "import_path": "own_parts:inverse_square_root",
+            "options": {"warmup_steps": 2},
+        }
     }
 
     assert preview_schedule(section, lr=0.8, steps=8)[::2] == pytest.approx(
@@ -88,7 +91,7 @@ def test_an_installed_package_gives_names_by_entry_points(desk, monkeypatch):
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: own-parts\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[penstock.metrics]\nbrier = own_parts:Brier\n")
     monkeypatch.syspath_prepend(str(package.parent))
-    desk.write_run(("{auc: {}}", "{custom_metric: {place: brier}}"))
+    desk.write_run(("{auc: {}}", "{custom_metric: {import_path: brier}}"))
 
     done = desk.penstock("train", "run.yaml")
 
@@ -105,7 +108,7 @@ METRIC = "model_config.metrics[0].custom_metric: "
     [
         (
             AUC,
-            '{custom_metric: {place: "own_parts:Brier", options: {powr: 2}}}',
+            '{custom_metric: {import_path: "own_parts:Brier", options: {powr: 2}}}',
             (
                 f"{METRIC}custom_metric 'own_parts:Brier': cannot be made with its options: "
                 "Brier.__init__() got an unexpected keyword argument 'powr'"
@@ -113,12 +116,12 @@ METRIC = "model_config.metrics[0].custom_metric: "
         ),
         (
             AUC,
-            '{custom_metric: {place: "own_parts:Brier", reads: y}}',
+            '{custom_metric: {import_path: "own_parts:Brier", reads: y}}',
             f"{METRIC}'custom_metric' needs the prediction y; this model gives logits, probs",
         ),
         (
             AUC,
-            '{custom_metric: {place: "builtins:dict"}}',
+            '{custom_metric: {import_path: "builtins:dict"}}',
             (
                 f"{METRIC}custom_metric 'builtins:dict': has no merge, compute, reset, state_dict, load_state_dict, "
                 "undefined_because, num_left_out; penstock.metrics.sums.RowMean has all but the number of a row"
@@ -126,15 +129,15 @@ METRIC = "model_config.metrics[0].custom_metric: "
         ),
         (
             ADAM,
-            "custom_optimizer: {place: nadam}",
+            "custom_optimizer: {import_path: nadam}",
             (
                 "train_config.dense_optimizer.custom_optimizer: custom_optimizer 'nadam': is no entry point of the "
-                'group penstock.optimizers (there: none); a place is written "package.module:attribute"'
+                'group penstock.optimizers (there: none); write it as "package.module:attribute"'
             ),
         ),
         (
             ADAM,
-            'adam_optimizer: {lr: 0.1}, custom_learning_rate: {place: "math:pi"}',
+            'adam_optimizer: {lr: 0.1}, custom_learning_rate: {import_path: "math:pi"}',
             (
                 "custom_learning_rate 'math:pi': is 3.141592653589793; "
                 "name a class or function that makes the learning_rate"
@@ -156,7 +159,9 @@ def test_a_loss_that_is_not_one_number_for_each_row_is_told(desk, monkeypatch):
         "def make():\n    return lambda logits, labels: (logits - labels).square().mean()\n"
     )
     monkeypatch.syspath_prepend(str(desk.folder))
-    desk.write_run(("{binary_cross_entropy: {}}", '{custom_loss: {place: "mean_loss:make", name: mean}}'))
+    desk.write_run(
+        ("{binary_cross_entropy: {}}", '{custom_loss: {import_path: "mean_loss:make", name: mean}}')
+    )
 
     done = desk.penstock("train", "run.yaml")
 
@@ -195,7 +200,7 @@ def test_a_typo_in_a_metric_is_told_by_check_as_by_train(desk, monkeypatch, comm
     desk.write_run(
         (
             "  metrics: [{auc: {}}]\n",
-            f'  {metrics}: [{{custom_metric: {{place: "typo:{name}", name: typo}}}}]\n',
+            f'  {metrics}: [{{custom_metric: {{import_path: "typo:{name}", name: typo}}}}]\n',
         ),
         ("  num_epochs: 1\n", "  num_epochs: 1\n  log_step_count_steps: 1\n"),
     )

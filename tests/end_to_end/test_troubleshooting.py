@@ -107,7 +107,7 @@ SYMPTOMS: dict[str, Provoke] = {
     "More memory was taken than allowed": more_memory_than_the_limit,
     "Memory runs out in a step": by_command(
         "train run.yaml",
-        ("binary_cross_entropy: {}", "custom_loss: {place: 'tests.run.test_failures:terabytes'}"),
+        ("binary_cross_entropy: {}", "custom_loss: {import_path: 'tests.run.test_failures:terabytes'}"),
     ),
     "The model waits for data": waiting_for_parsing,
     "A worker process was killed": killing_a_worker,
@@ -142,7 +142,7 @@ SYMPTOMS: dict[str, Provoke] = {
         prepare=sorted_rows,
     ),
     "A custom module is not found": by_command(
-        "check run.yaml", ("{auc: {}}", '{custom_metric: {place: "own_metrics:Brier"}}')
+        "check run.yaml", ("{auc: {}}", '{custom_metric: {import_path: "own_metrics:Brier"}}')
     ),
 }
 

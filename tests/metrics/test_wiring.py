@@ -87,7 +87,7 @@ def test_a_custom_metric_that_fails_is_named(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     [metric] = build_metrics(
-        configs({"custom_metric": {"place": "own_metric:Wrong"}}), ["probs"], label="clicked"
+        configs({"custom_metric": {"import_path": "own_metric:Wrong"}}), ["probs"], label="clicked"
     ).values()
 
     with pytest.raises(DataError) as caught:

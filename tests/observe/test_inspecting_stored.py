@@ -11,7 +11,7 @@ from penstock.prep import profile
 from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
 from penstock.readers.batch_files import save_batch
-from penstock.readers.store_schema import ArraySpec, Manifest, StoreSchema
+from penstock.readers.store_schema import ArraySpec, StoreManifest, StoreSchema
 from tests.prep.merge.inputs import write_batches
 
 ARRAYS = {
@@ -98,7 +98,7 @@ def test_the_columns_that_arrays_were_made_of(tmp_path):
         tmp_path / "batch_0.batch", {"strategic_features": np.ones((3, len(columns)), np.float32)}
     )
     schema = StoreSchema((ArraySpec("strategic_features", np.dtype(np.float32), len(columns), columns),))
-    Manifest((), (record,), schema, {}).write(tmp_path)
+    StoreManifest((), (record,), schema, {}).write(tmp_path)
     merge(tmp_path, tmp_path / "store")
 
     for path in (tmp_path, tmp_path / "store"):

@@ -9,7 +9,7 @@ from penstock.optim.sections.schedules import ExponentialDecayLR, ManualStepLR
 
 
 def test_tables_cannot_have_a_custom_optimizer():
-    written = {"custom_optimizer": {"place": "torch.optim:NAdam", "lr": 0.1}}
+    written = {"custom_optimizer": {"import_path": "torch.optim:NAdam", "lr": 0.1}}
     keys = KeyCheck()
     keys.section(written, SparseOptimizer)
     [problem] = keys.problems

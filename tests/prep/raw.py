@@ -14,7 +14,7 @@ import pytest
 
 from penstock.prep.sections import Preprocessing
 from penstock.readers.batch_files import load_batch
-from penstock.readers.store_schema import Manifest
+from penstock.readers.store_schema import StoreManifest
 
 MODULE = '''
 import os, signal, threading, time
@@ -173,7 +173,7 @@ def section(folder: Path, **keys: Any) -> Preprocessing:
 
 
 def prepared_arrays(folder: Path) -> dict[str, np.ndarray]:
-    manifest = Manifest.read(folder)
+    manifest = StoreManifest.read(folder)
     loaded = [load_batch(folder / batch.name) for batch in manifest.batches]
     return {
         spec.name: np.concatenate([arrays[spec.name] for arrays in loaded]) for spec in manifest.schema.arrays

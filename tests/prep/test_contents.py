@@ -12,7 +12,7 @@ from penstock.prep.contents import contents_of, read_samples
 from penstock.prep.merge.merge_options import MergeOptions
 from penstock.prep.merge.merging import merge
 from penstock.readers.batch_files import save_batch
-from penstock.readers.store_schema import ArrayNames, InputRecord, Manifest, sample_schema
+from penstock.readers.store_schema import ArrayNames, InputRecord, StoreManifest, sample_schema
 from tests.prep.merge.inputs import concatenated, write_batches
 from tests.readers.batch_files.samples import assert_same
 
@@ -63,7 +63,7 @@ def test_heads_are_known_by_the_names_of_the_manifest_beside(tmp_path):
     assert contents_of(tmp_path / "batch_0.batch").heads == ()
 
     schema = sample_schema(3, ["move"], {}, names=names)
-    Manifest((InputRecord("raw/a.rep", 9, 1),), (record,), schema, {}).write(tmp_path)
+    StoreManifest((InputRecord("raw/a.rep", 9, 1),), (record,), schema, {}).write(tmp_path)
 
     assert contents_of(tmp_path / "batch_0.batch").heads == ("move",)
     assert (contents_of(tmp_path).heads, contents_of(tmp_path).masked_heads) == (("move",), ())

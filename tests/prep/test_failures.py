@@ -7,7 +7,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError, PenstockError
 from penstock.prep.prepare import prepare
 from penstock.prep.tasks import FileFailed
-from penstock.readers.store_schema import Manifest
+from penstock.readers.store_schema import StoreManifest
 from penstock.runtime.worker_process import WorkerError
 from tests.prep.raw import events, prepared_arrays, section, write_games
 
@@ -49,7 +49,7 @@ def test_one_line_tells_and_nothing_of_the_file_is_there(desk: Path, parallel: b
     summary = prepare(section(desk, parallel=parallel, num_workers=1, on_error="skip"))
 
     assert summary.left_out == {str(bad): f"{bad}: {reason}"}
-    assert [entry.num_samples for entry in Manifest.read(desk / "batches").inputs] == [6, 0, 5]
+    assert [entry.num_samples for entry in StoreManifest.read(desk / "batches").inputs] == [6, 0, 5]
     assert [event["file"] for event in events(desk / "batches") if event["event"] == "left_out"] == [str(bad)]
     assert prepared_arrays(desk / "batches")["strategic_features"][:, 0].tolist() == [0.0] * 6 + [2.0] * 5
 

@@ -10,7 +10,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.prep.prepare import prepare
 from penstock.prep.state_folder import StateFolder
 from penstock.prep.tasks import FileFailed
-from penstock.readers.store_schema import Manifest
+from penstock.readers.store_schema import StoreManifest
 from tests.prep.raw import content, events, prepared_arrays, section, write_games
 
 
@@ -37,7 +37,7 @@ def test_samples_become_arrays_in_batches(desk: Path):
     assert arrays["strategic_features"][:, 2].tolist() == [0.5, 1.5, 2.5] + [2000.5 + row for row in range(7)]
     assert arrays["labels_action"].tolist() == [0, 1, 2, 0, 1, 2, 3, 0, 1, 2]
     np.testing.assert_array_equal(arrays["masks_action"], np.eye(4)[arrays["labels_action"]])
-    manifest = Manifest.read(desk / "batches")
+    manifest = StoreManifest.read(desk / "batches")
     assert [batch.num_samples for batch in manifest.batches] == [4, 4, 2]
     assert [entry.num_samples for entry in manifest.inputs] == [3, 0, 7]
 
@@ -65,7 +65,7 @@ def test_splits_by_file_end_batches_where_files_end(desk: Path):
 
     prepare(section(desk, splits={"by": "file"}))
 
-    assert [batch.num_samples for batch in Manifest.read(desk / "batches").batches] == [3, 4, 2]
+    assert [batch.num_samples for batch in StoreManifest.read(desk / "batches").batches] == [3, 4, 2]
 
 
 def test_what_is_done_is_kept(desk: Path, monkeypatch: pytest.MonkeyPatch):
@@ -94,7 +94,7 @@ def test_another_setting_is_noticed(desk: Path):
         prepare(section(desk, batch_size=5))
 
     assert str(error.value) == (
-        f"{desk}/batches: was begun with something else: batch_size was 4 and is 5; put it back as it was, start anew "
+        f"{desk}/batches: was begun with something else: batch_size was 4 and is 5; put it back as it was, start over "
         "with --restart, or choose another intermediate_dir"
     )
     assert prepare(section(desk, batch_size=5), restart=True).num_samples == 3
@@ -125,7 +125,7 @@ def test_what_is_done_may_be_kept_after_the_function_was_mended(desk: Path, monk
         prepare(section(desk, **keys))
     assert str(error.value) == (
         f"{desk}/batches: the module of extract ({desk}/rawgame.py) was changed since it was begun; go on with "
-        "--keep-done, which keeps what the text before has made and does the rest with this one, or start anew with "
+        "--keep-done, which keeps what the text before has made and does the rest with this one, or start over with "
         "--restart"
     )
     summary = prepare(section(desk, **keys), keep_done=True)
@@ -181,7 +181,7 @@ def test_nothing_to_prepare(desk: Path):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("rawgame", "preprocessing.extract: is 'rawgame'; a place is written \"package.module:function\""),
+        ("rawgame", "preprocessing.extract: is 'rawgame'; write it as \"package.module:function\""),
         (
             "rawgmae:samples",
             "extract 'rawgmae:samples': there is no module 'rawgmae'; is its folder on PYTHONPATH?",

@@ -1,4 +1,4 @@
-"""The folder of batch files: going on, and beginning anew."""
+"""The folder of batch files: going on, and starting over."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def test_a_damaged_plan_is_told_with_what_helps(folder: StateFolder):
         folder.load_plan()
 
     assert str(error.value) == (
-        f"{damaged}: is damaged or no penstock preparation; begin anew with penstock prep --restart, which removes "
+        f"{damaged}: is damaged or no penstock preparation; start over with penstock prep --restart, which removes "
         "what is done"
     )
     folder.clear()
@@ -54,7 +54,7 @@ def test_clearing_removes_what_a_preparation_wrote(folder: StateFolder):
     assert [path.name for path in folder.path.iterdir()] == ["notes.txt"]
 
 
-ANEW = "start anew with --restart, or choose another intermediate_dir"
+ANEW = "start over with --restart, or choose another intermediate_dir"
 
 
 def begun_with(settings: dict[str, Any], *paths: str) -> Plan:

@@ -90,7 +90,7 @@ def full_device():
 
 
 def own_loss(name: str) -> dict[str, object]:
-    return {"model_config.losses": [{"custom_loss": {"place": f"{__name__}:{name}"}}]}
+    return {"model_config.losses": [{"custom_loss": {"import_path": f"{__name__}:{name}"}}]}
 
 
 def test_the_line_tells_step_rows_memory_and_setting(desk):

@@ -61,7 +61,7 @@ def cusp():
 def test_a_gradient_that_is_infinite_at_any_scale_is_an_error(desk):
     sets = {
         "train_config.grad_scaler": {"init_scale": 2.0**-15},
-        "model_config.losses": [{"custom_loss": {"place": f"{__name__}:cusp"}}],
+        "model_config.losses": [{"custom_loss": {"import_path": f"{__name__}:cusp"}}],
     }
     with pytest.raises(DataError) as caught:
         trained(desk, FP16 | sets)

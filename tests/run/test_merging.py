@@ -188,7 +188,7 @@ def refusal(**keys: Any) -> str:
 
 @pytest.mark.usefixtures("_prepared")
 def test_what_contradicts_the_batch_files_is_refused():
-    advice = "; put it back as it was, or prepare them anew with penstock prep --restart"
+    advice = "; put it back as it was, or prepare them again with penstock prep --restart"
 
     assert refusal(splits={**PREPARED["splits"], "group_key": "match"}) == (
         'batches: its batch files were prepared with splits.group_key "player", not "match"' + advice

@@ -129,7 +129,7 @@ def test_what_is_best_near_1_decides_nothing():
 def test_a_custom_metric_may_begin_like_another(name, mode):
     data = plateau(metric=name, mode=mode)
     data["export_config"] = {"best_exporter_metric": name, "metric_larger_is_better": mode == "max"}
-    data["model_config"]["metrics"] = [{"custom_metric": {"place": "own:Metric", "name": name}}]
+    data["model_config"]["metrics"] = [{"custom_metric": {"import_path": "own:Metric", "name": name}}]
     data["train_config"] |= {"eval_steps": 1}
     data["train_config"]["early_stopping"] = {"metric": name, "mode": mode, "min_delta": 2.0}
 

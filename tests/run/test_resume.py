@@ -13,7 +13,7 @@ CHECKPOINT = "run/checkpoints/step-2"
 OTHER_PRICE = ('default_value: "0"', 'default_value: "7"')
 PRICE_DIFFERS = (
     'feature \'price\': default_value differs: "0" in the checkpoint, "7" in this run file; '
-    "train anew, or start from it with --fine_tune_checkpoint"
+    "train again, or start from it with --fine_tune_checkpoint"
 )
 COMMANDS = {
     "continue": ("train", "run.yaml", "--continue_train", "--set", "train_config.num_epochs=2"),
@@ -55,7 +55,7 @@ def test_a_checkpoint_that_does_not_say_what_its_features_mean(trained_desk):
 
     done = trained_desk.penstock("eval", "run.yaml")
 
-    assert "run/checkpoints/step-9: does not say what its features mean; train anew" in done.stderr
+    assert "run/checkpoints/step-9: does not say what its features mean; train again" in done.stderr
 
 
 def test_a_model_that_has_more_than_the_checkpoint_does_not_continue(trained_desk):
@@ -93,7 +93,7 @@ def test_other_optimizers_do_not_continue_and_the_cure_that_is_named_works(train
 
     assert refused.exit_code == 1
     assert f"{CHECKPOINT}: was trained with other optimizers or running means: " in refused.stderr
-    assert "; choose those again, or start them anew with --ignore_restore_optimizer" in refused.stderr
+    assert "; choose those again, or start them over with --ignore_restore_optimizer" in refused.stderr
     assert anew.exit_code == 0, anew.stderr
 
 

@@ -158,7 +158,7 @@ REFUSED = {
     "a metric that hides a loss": (
         run_data(
             model_config=deepfm(
-                metrics=[{"custom_metric": {"place": "own:Brier", "name": "binary_cross_entropy"}}]
+                metrics=[{"custom_metric": {"import_path": "own:Brier", "name": "binary_cross_entropy"}}]
             )
         ),
         {

@@ -47,7 +47,7 @@ def test_a_metric_with_other_options_starts_anew_and_says_so(caplog):
     after.load_state_dict(before.state_dict())
 
     assert after.remarks() == {"auc": "no rows"}
-    assert "the metric 'auc' counted otherwise so far and starts anew" in caplog.text
+    assert "the metric 'auc' counted otherwise so far and starts over" in caplog.text
 
 
 def test_the_share_of_the_plan_is_told_what_metrics_hold_and_what_computing_takes():

@@ -7,7 +7,7 @@ opening checks every byte before anything is used. Nothing is ever pickled or un
 package does not import torch.
 """
 
-from penstock.checkpoint.manifest import Difference
+from penstock.checkpoint.manifest import TensorDifference
 from penstock.checkpoint.store import Checkpoint, CheckpointStore, open_checkpoint
 
-__all__ = ["Checkpoint", "CheckpointStore", "Difference", "open_checkpoint"]
+__all__ = ["Checkpoint", "CheckpointStore", "TensorDifference", "open_checkpoint"]

@@ -64,7 +64,7 @@ class TensorRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class CheckpointManifest:
     """Everything that is known about a checkpoint before a tensor is read."""
 
     step: int
@@ -122,7 +122,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TensorDifference:
     """Names that are only on one side, and tensors that are another shape or dtype than the checkpoint's."""
 
     missing: tuple[str, ...] = ()

@@ -16,9 +16,9 @@ import numpy as np
 
 from penstock.checkpoint.manifest import (
     MANIFEST_NAME,
-    Difference,
+    CheckpointManifest,
     FileRecord,
-    Manifest,
+    TensorDifference,
     TensorRecord,
     from_json,
     to_json,
@@ -73,7 +73,7 @@ class Ranks:
 class Checkpoint:
     """A checkpoint whose files are all there and unchanged since they were written."""
 
-    def __init__(self, path: Path, manifest: Manifest, ranks: Ranks) -> None:
+    def __init__(self, path: Path, manifest: CheckpointManifest, ranks: Ranks) -> None:
         self.path, self.manifest, self._ranks = path, manifest, ranks
         self.step = manifest.step
         """How many steps had been taken when it was written."""
@@ -81,7 +81,7 @@ class Checkpoint:
         """Shape and dtype of every tensor, by name."""
         self.documents: dict[str, Any] = {name: _document(path, name) for name in manifest.documents}
 
-    def difference(self, into: "Mapping[str, torch.Tensor]") -> Difference:
+    def difference(self, into: "Mapping[str, torch.Tensor]") -> TensorDifference:
         """How the tensors of `into`, of all ranks together, differ from those of the checkpoint.
 
         Every rank must call and learns the same: a rank knows the optimizer state of its own tables only.
@@ -92,9 +92,9 @@ class Checkpoint:
         wanted: dict[str, TensorRecord] = {}
         for of_rank in map(json.loads, self._ranks.gather_strings(json.dumps(own))):
             wanted.update((name, TensorRecord.from_json(record)) for name, record in of_rank.items())
-        return Difference.between(self.tensors, wanted)
+        return TensorDifference.between(self.tensors, wanted)
 
-    def load_tensors(self, into: "Mapping[str, torch.Tensor]", strict: bool = True) -> Difference:
+    def load_tensors(self, into: "Mapping[str, torch.Tensor]", strict: bool = True) -> TensorDifference:
         """Fill the tensors of `into` in place; every rank must call.
 
         Everything is compared before anything is read. `strict` wants the same names on both sides; otherwise
@@ -104,7 +104,7 @@ class Checkpoint:
         from penstock.checkpoint.storage import read_tensors
 
         difference = self.difference(into)
-        refused = difference if strict else Difference(changed=difference.changed)
+        refused = difference if strict else TensorDifference(changed=difference.changed)
         if refused:
             raise CheckpointError(f"{self.path}: does not fit this model: {refused}")
         wanted = {name: tensor for name, tensor in into.items() if name in self.tensors}
@@ -116,7 +116,7 @@ def open_checkpoint(path: Path, ranks: Ranks | None = None) -> Checkpoint:
     """Open a checkpoint after checking every byte of it; every rank must call, and each checks its part."""
     ranks = ranks or Ranks()
 
-    def verified() -> Manifest:
+    def verified() -> CheckpointManifest:
         manifest = _manifest(path)
         for name in sorted(manifest.files)[ranks.world.rank :: ranks.world.num_ranks]:
             _check_content(path, manifest, name)
@@ -125,9 +125,9 @@ def open_checkpoint(path: Path, ranks: Ranks | None = None) -> Checkpoint:
     return Checkpoint(path, ranks.together(verified), ranks)
 
 
-def _manifest(path: Path) -> Manifest:
+def _manifest(path: Path) -> CheckpointManifest:
     """The manifest of a checkpoint whose files are all there and as long as they were."""
-    manifest = Manifest.read(path)
+    manifest = CheckpointManifest.read(path)
     for name, record in manifest.files.items():
         try:
             size_bytes = (path / name).stat().st_size
@@ -140,7 +140,7 @@ def _manifest(path: Path) -> Manifest:
     return manifest
 
 
-def _check_content(path: Path, manifest: Manifest, file: str) -> None:
+def _check_content(path: Path, manifest: CheckpointManifest, file: str) -> None:
     if file_checksum(path / file) != manifest.files[file].crc32:
         raise CheckpointError(f"{path}: file '{file}' was changed or damaged after it was written")
 
@@ -200,7 +200,7 @@ class CheckpointStore:
                 content = json.dumps(to_json(value, name), indent=1, sort_keys=True).encode()
                 write_durably(staging / f"{name}.json", content)
                 files[f"{name}.json"] = FileRecord(len(content), zlib.crc32(content))
-            manifest = Manifest(step, installed_versions(), files, layout, tuple(sorted(documents)))
+            manifest = CheckpointManifest(step, installed_versions(), files, layout, tuple(sorted(documents)))
             # The manifest makes the directory a checkpoint.
             write_durably(staging / MANIFEST_NAME, manifest.encode())
             sync_path(staging)

@@ -20,7 +20,7 @@ Parallel = Annotated[
 ]
 SkipMerge = Annotated[bool, typer.Option("--skip-merge", help="Leave the batch files as they are.")]
 RestartPrep = Annotated[
-    bool, typer.Option("--restart", help="Remove the batch files of an earlier preparation and begin anew.")
+    bool, typer.Option("--restart", help="Remove the batch files of an earlier preparation and start over.")
 ]
 KeepDone = Annotated[
     bool,
@@ -36,7 +36,7 @@ Verify = Annotated[
     bool, typer.Option("--verify", help="Compare the store with batch files and RUN; nothing is written.")
 ]
 RestartMerge = Annotated[
-    bool, typer.Option("--restart", help="Write the store anew, also where it is whole already.")
+    bool, typer.Option("--restart", help="Write the store again, also where it is whole already.")
 ]
 AllowPickle = Annotated[
     bool, typer.Option("--allow-pickle", help="Read batch files of old that hold pickled samples.")

@@ -77,7 +77,7 @@ class Registry(Generic[T]):
 class CustomPart(Section):
     """A custom component."""
 
-    place: Annotated[str, Field(min_length=1)]
+    import_path: Annotated[str, Field(min_length=1)]
     """Where it is defined, as "package.module:attribute", or the name of an entry point."""
 
     options: dict[str, Any] = {}
@@ -88,11 +88,11 @@ class NamedPart(CustomPart):
     """A custom component whose results have a name."""
 
     name: str = ""
-    """The name among the results; absent: the last part of the place."""
+    """The name among the results; absent: the last part of import_path."""
 
     @property
     def result_name(self) -> str:
-        return self.name or self.place.rpartition(":")[2]
+        return self.name or self.import_path.rpartition(":")[2]
 
 
 def result_name(key: str, section: object) -> str:
@@ -101,20 +101,20 @@ def result_name(key: str, section: object) -> str:
 
 
 def _refused(kind: str, section: CustomPart, problem: str) -> ConfigError:
-    return ConfigError(f"custom_{kind} '{section.place}': {problem}")
+    return ConfigError(f"custom_{kind} '{section.import_path}': {problem}")
 
 
 def find_part(kind: str, section: CustomPart) -> Callable[..., Any]:
-    """What stands at the place of a section; `kind` is one of `GROUPS`."""
+    """What a section imports; `kind` is one of `GROUPS`."""
     group = GROUPS[kind]
     known = {entry.name: entry.value for entry in entry_points(group=group)}
-    if ":" not in section.place and section.place not in known:
+    if ":" not in section.import_path and section.import_path not in known:
         names = ", ".join(sorted(known)) or "none"
-        cure = 'a place is written "package.module:attribute"'
+        cure = 'write it as "package.module:attribute"'
         raise _refused(kind, section, f"is no entry point of the group {group} (there: {names}); {cure}")
     registry: Registry[Any] = Registry(f"custom_{kind}", known)
     try:
-        part = registry.get(section.place)
+        part = registry.get(section.import_path)
     except ConfigError as error:
         if "there is no module" not in str(error):
             raise

@@ -181,16 +181,16 @@ NOT_COMPARED = frozenset({"model_dir"})
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SettingDifference:
     key: str
     values: tuple[str | None, ...]
 
 
-def differences(configs: Sequence[Mapping[str, Any]]) -> list[Difference]:
+def differences(configs: Sequence[Mapping[str, Any]]) -> list[SettingDifference]:
     """The keys of which not all values are the same, in the order in which they are first met."""
     flat = [dict(flattened(config)) for config in configs]
     keys = dict.fromkeys(key for values in flat for key in values if key not in NOT_COMPARED)
-    found = [Difference(key, tuple(values.get(key) for values in flat)) for key in keys]
+    found = [SettingDifference(key, tuple(values.get(key) for values in flat)) for key in keys]
     return [difference for difference in found if len(set(difference.values)) > 1]
 
 

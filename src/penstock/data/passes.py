@@ -258,7 +258,7 @@ def position_in(chain: Chain, state: Any) -> State:
     is_of_all_shards = isinstance(state, list | tuple)
     states: list[Any] = list(state) if is_of_all_shards else [state]
     if not states:
-        raise CheckpointError("there are no places in this list; load those of all shards")
+        raise CheckpointError("there are no positions in this list; load those of all shards")
     shuffle = None
     if chain.shuffling is not None:
         shuffle = {"num_rows": chain.shuffle_rows(), "seed": chain.shuffling.seed}
@@ -291,8 +291,8 @@ def _of_all_shards(states: Sequence[State], chain: Chain) -> State:
         return next(state for state in states if state["rows"] is rows)
     if chain.take_rows is not None or chain.take_batches is not None or chain.take_in_all is not None:
         raise CheckpointError(
-            f"the places are of {len(states)} shards, and this is one of {shard.count}: what .take left of each cannot "
-            "be cut anew; go on with as many shards, or call .take before .shard"
+            f"the positions are of {len(states)} shards, and this is one of {shard.count}: what .take left of each "
+            "cannot be divided again; go on with as many shards, or call .take before .shard"
         )
     return {**states[0], "given_in_epoch": 0, "given_in_all": 0, "rows": rows}
 

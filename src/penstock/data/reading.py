@@ -13,7 +13,7 @@ from penstock.data.arguments import flag_argument, mapping_argument, names_argum
 from penstock.data.chain import Chain
 from penstock.data.dataset import Dataset
 from penstock.data.sources import (
-    Arrays,
+    ArraySource,
     Files,
     Paths,
     Source,
@@ -33,7 +33,7 @@ def from_arrays(arrays: Mapping[str, Any] | pa.Table) -> Dataset:
 
     All have one length, and row i of each belongs together. Nothing is copied: batches are views where they can be.
     """
-    return _dataset(Arrays(MEMORY, columns_in(arrays)), None)
+    return _dataset(ArraySource(MEMORY, columns_in(arrays)), None)
 
 
 def read_parquet(paths: Paths, columns: Sequence[str] | None = None) -> Dataset:

@@ -27,7 +27,7 @@ def state_for(
     """The position of one shard, from the positions that all shards of a run saved at one moment.
 
     With as many shards as before, each goes on exactly where it was. With another number, what is left of the epoch
-    is cut anew: every row that is not done goes to one shard. `read_lengths` is needed where rows are brought
+    is divided again: every row that is not done goes to one shard. `read_lengths` is needed where rows are brought
     together by length: which rows of an open window were drawn follows from their lengths.
     """
     by_shard = _by_shard(states)

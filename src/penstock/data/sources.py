@@ -164,7 +164,7 @@ class TFRecords(Source):
 
 
 @dataclass(eq=False)
-class Arrays(Source):
+class ArraySource(Source):
     arrays: Mapping[str, Any]
 
     def _look(self, columns: Sequence[str] | None) -> ScannedFiles:

@@ -14,7 +14,7 @@ from torch import nn
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.optim.keyed import KeyedOptimizer
 
-from penstock.checkpoint import Checkpoint, Difference
+from penstock.checkpoint import Checkpoint, TensorDifference
 from penstock.config.errors import CheckpointError
 from penstock.optim.dense import DenseAverages
 
@@ -59,7 +59,7 @@ def load_training_state(
     if names and not any(name.startswith(_MODEL) for name in names):
         raise CheckpointError(
             f"{checkpoint.path}: was trained with other optimizers or running means: {difference}; choose those again, "
-            "or start them anew with --ignore_restore_optimizer"
+            "or start them over with --ignore_restore_optimizer"
         )
     checkpoint.load_tensors(state)
     for name, parameter in dense_optimizer.params.items():
@@ -82,14 +82,14 @@ def load_averages(checkpoint: Checkpoint, model: nn.Module) -> None:
     )
 
 
-def load_model_state(checkpoint: Checkpoint, model: nn.Module) -> Difference:
+def load_model_state(checkpoint: Checkpoint, model: nn.Module) -> TensorDifference:
     """Bring only the model, sharded or not, to where it was.
 
     What only one side has is not loaded and is the caller's to judge; optimizer state is no difference here.
     """
     difference = checkpoint.load_tensors(model_state(model), strict=False)
     extra = tuple(name for name in difference.extra if name.startswith(_MODEL))
-    return Difference(difference.missing, extra, difference.changed)
+    return TensorDifference(difference.missing, extra, difference.changed)
 
 
 def _create_state(optimizer: KeyedOptimizer, names: Collection[str]) -> None:

@@ -46,7 +46,7 @@ def build_features(
         if used_names is not None and each.name not in used_names:
             unused.append(each.name)
             continue
-        index, kind = each.place[1], str(each.place[2])
+        index, kind = each.key[1], str(each.key[2])
         path = f"feature_configs[{index}].{kind}"
         if kind not in FEATURES or not FEATURES[kind].path:
             problems.append(Problem(path, f"not available yet; available: {', '.join(_BUILDERS)}"))

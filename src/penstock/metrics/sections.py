@@ -254,7 +254,7 @@ class NormalizedEntropy(MetricSection):
 
 
 class CustomMetric(MetricSection, NamedPart):
-    """A metric of one's own, with the methods of `penstock.metrics.metric.Metric`."""
+    """A custom metric, with the methods of `penstock.metrics.metric.Metric`."""
 
     path = "penstock.metrics.wiring:custom_metric"
 

@@ -100,7 +100,7 @@ def build_metrics(
         if isinstance(config, TrainMetricConfig):
             metric = TrainMetricWrapper(metric, config.decay_rate, config.decay_step, collectives)
         grouping_key = getattr(section, "grouping_key", None)
-        custom = section.place if isinstance(section, CustomMetric) else None
+        custom = section.import_path if isinstance(section, CustomMetric) else None
         bound[name + suffix] = BoundMetric(
             name + suffix, metric, prediction, label, grouping_key, custom=custom
         )
@@ -116,7 +116,7 @@ def custom_metric(section: CustomMetric) -> Metric:
     missing = [name for name in needed if not hasattr(metric, name)]
     if missing:
         raise ConfigError(
-            f"custom_metric '{section.place}': has no {', '.join(missing)}; "
+            f"custom_metric '{section.import_path}': has no {', '.join(missing)}; "
             "penstock.metrics.sums.RowMean has all but the number of a row"
         )
     require_call("metric", section, metric.update, "(preds, target)")
@@ -124,7 +124,7 @@ def custom_metric(section: CustomMetric) -> Metric:
     with suppress(Exception):  # one that has no value yet is asked again when it has seen rows
         value = metric.compute()
     if not hasattr(value, "__float__"):
-        raise ConfigError(f"custom_metric '{section.place}': compute gives {value!r}, no number")
+        raise ConfigError(f"custom_metric '{section.import_path}': compute gives {value!r}, no number")
     return cast(Metric, metric)
 
 

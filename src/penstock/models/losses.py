@@ -96,8 +96,8 @@ def custom_loss(section: CustomLoss) -> RowLoss:
         except Exception as error:
             if isinstance(predictions, torch.fx.Proxy):
                 raise
-            raise DataError(f"custom_loss '{section.place}': fails: {error_text(error)}") from error
-        return one_of_each_row(losses_B, predictions, labels_B, section.place)
+            raise DataError(f"custom_loss '{section.import_path}': fails: {error_text(error)}") from error
+        return one_of_each_row(losses_B, predictions, labels_B, section.import_path)
 
     return loss
 
@@ -129,22 +129,24 @@ LOSSES: dict[str, LossKind] = {
 
 @torch.fx.wrap
 def one_of_each_row(
-    losses_B: torch.Tensor, predictions: torch.Tensor, labels_B: torch.Tensor, place: str
+    losses_B: torch.Tensor, predictions: torch.Tensor, labels_B: torch.Tensor, import_path: str
 ) -> torch.Tensor:
     """The same losses, if there is one for each row, and something can be learned from them."""
     if not isinstance(losses_B, torch.Tensor):
         given_type = type(losses_B).__name__
         raise DataError(
-            f"custom_loss '{place}': gives {given_type}; give a tensor with one loss for each row"
+            f"custom_loss '{import_path}': gives {given_type}; give a tensor with one loss for each row"
         )
     if predictions.requires_grad and not losses_B.requires_grad:
         raise DataError(
-            f"custom_loss '{place}': has no gradient, so that nothing can be learned from it; work it out from the "
-            "predictions by torch functions, without detach or no_grad"
+            f"custom_loss '{import_path}': has no gradient, so that nothing can be learned from it; compute it from "
+            "the predictions by torch functions, without detach or no_grad"
         )
     if losses_B.shape != labels_B.shape:
         given, rows = tuple(losses_B.shape), len(labels_B)
-        raise DataError(f"custom_loss '{place}': gives shape {given} for {rows} rows; give one loss for each")
+        raise DataError(
+            f"custom_loss '{import_path}': gives shape {given} for {rows} rows; give one loss for each"
+        )
     return losses_B
 
 

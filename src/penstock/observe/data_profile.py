@@ -115,7 +115,7 @@ def _uses(run: "RunConfig", plan: "TrainingPlan") -> dict[str, list[str]]:
     found += [(column, "sample weight") for column in parser.sample_weight_fields]
     found += [(column, "mask of classes") for column in parser.masks]
     found += [(column, f"session {name}") for name, column in parser.sessions.items()]
-    kinds = {named.name: named.place[2] for named in named_features(run.feature_configs)}
+    kinds = {named.name: named.key[2] for named in named_features(run.feature_configs)}
     for feature in parser.features:
         use = f"{kinds.get(feature.name, 'feature')} {feature.name}"
         found += [(column, use) for column in feature.inputs]

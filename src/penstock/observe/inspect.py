@@ -205,7 +205,7 @@ def inspect_data(path: str, look: DataLook) -> Inspection:
         facts["rows_looked_at"] = profile.num_seen
         facts["part_looked_at"] = profile.num_seen / profile.num_rows
         exact = " (nulls, min and max of numbers: all rows, by the footers)" if is_parquet else ""
-        notes.append(f"from rows at {profile.num_places} places{exact}; --full looks at all rows")
+        notes.append(f"from rows at {profile.num_intervals} places{exact}; --full looks at all rows")
     if any(not column.distinct_is_exact for column in profile.columns):
         notes.append(f"~ is about: within {2 * STANDARD_ERROR:.0%} in 19 of 20 cases")
     if dataset_type == "CsvDataset":
@@ -307,7 +307,7 @@ def _array_rows(
     split: str | None, array: ArrayContents, found: Extremes
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """An array as a row for JSON, and as people read it."""
-    least, most = _item(found.least), _item(found.most)
+    least, most = _item(found.min_value), _item(found.max_value)
     head = {**({} if split is None else {"split": split}), "array": array.name}
     row = {
         **head,

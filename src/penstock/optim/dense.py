@@ -36,13 +36,13 @@ def _custom(section: CustomOptimizer, path: str, parameters: Any) -> torch.optim
         raise ConfigError.at(path, str(error)) from error
     if not isinstance(made, torch.optim.Optimizer):
         message = f"gives {type(made).__name__}, no torch.optim.Optimizer"
-        raise ConfigError.at(path, f"custom_optimizer '{section.place}': {message}")
+        raise ConfigError.at(path, f"custom_optimizer '{section.import_path}': {message}")
     closure = inspect.signature(made.step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:
         raise ConfigError.at(
             path,
-            f"custom_optimizer '{section.place}': its step needs a closure that computes the loss again, which there "
-            "is not; choose an optimizer whose step is called alone",
+            f"custom_optimizer '{section.import_path}': its step needs a closure that computes the loss again, "
+            "which there is not; choose an optimizer whose step is called alone",
         )
     return made
 

@@ -71,10 +71,10 @@ def half_cosine(base: float, minimum: float, offset: int, size: int) -> float:
 
 
 def custom_formula(section: CustomLR) -> Formula:
-    """What the function at the section's place gives; a rate that is no number from 0 on is refused."""
+    """What the section's function gives; a rate that is no number from 0 on is refused."""
     formula = make_part("learning_rate", section)
     require_call("learning_rate", section, formula, "(base, completed)")
-    name = f"custom_learning_rate '{section.place}'"
+    name = f"custom_learning_rate '{section.import_path}'"
 
     def rate(base: float, completed: int) -> float:
         try:
@@ -128,7 +128,7 @@ class PlateauSchedule:
         if state["metric"] != self.metric:
             raise CheckpointError(
                 f"reduce_on_plateau_learning_rate watched '{state['metric']}' so far, now '{self.metric}'; "
-                "keep the metric, or start anew with --ignore_restore_optimizer"
+                "keep the metric, or start over with --ignore_restore_optimizer"
             )
         self._best = state["best"]
         self._num_waited, self._num_reductions = state["num_waited"], state["num_reductions"]

@@ -30,7 +30,7 @@ from penstock.readers.store_schema import (
     MASKS,
     STORE_KIND,
     ArrayNames,
-    Manifest,
+    StoreManifest,
     StoreSchema,
     is_unfinished,
     read_store,
@@ -94,23 +94,23 @@ class Contents:
 class Extremes:
     """The smallest and largest value so far; NaN, and times that are none, are counted and left out."""
 
-    least: Any = None
-    most: Any = None
+    min_value: Any = None
+    max_value: Any = None
     num_nan: int = 0
 
     def add(self, values: Values) -> None:
         if not values.size or values.dtype.kind not in "biufmM":
             return
-        least, most = values.min(), values.max()
-        if values.dtype.kind in "fmM" and np.isnan(least):
+        lowest, highest = values.min(), values.max()
+        if values.dtype.kind in "fmM" and np.isnan(lowest):
             is_nan = np.isnan(values)
             self.num_nan += int(np.count_nonzero(is_nan))
             values = values[~is_nan]
             if not values.size:
                 return
-            least, most = values.min(), values.max()
-        self.least = least if self.least is None else min(self.least, least)
-        self.most = most if self.most is None else max(self.most, most)
+            lowest, highest = values.min(), values.max()
+        self.min_value = lowest if self.min_value is None else min(self.min_value, lowest)
+        self.max_value = highest if self.max_value is None else max(self.max_value, highest)
 
 
 def contents_of(path: Path) -> Contents | None:
@@ -290,7 +290,7 @@ def _reading(path: Path) -> Iterator[None]:
 def _batch_file(path: Path) -> Contents:
     header = read_header(path)
     try:
-        names = Manifest.read(path.parent).schema.names
+        names = StoreManifest.read(path.parent).schema.names
     except DataError:
         names = ArrayNames()
     compressions = sorted({array.compression for array in header.arrays.values()} - {"none"})

@@ -291,7 +291,7 @@ def split_features(
 
 def load_extract(name: str) -> Extract:
     if ":" not in name:
-        raise ConfigError.at(EXTRACT, f"is '{name}'; a place is written \"package.module:function\"")
+        raise ConfigError.at(EXTRACT, f"is '{name}'; write it as \"package.module:function\"")
     registry: Registry[Any] = Registry("extract", {})
     try:
         function = registry.get(name)

@@ -32,12 +32,12 @@ from penstock.prep.inputs import (
 from penstock.prep.schema import Found, SchemaSearch, feature_types, find_schema, find_schema_in_worker
 from penstock.prep.sections import Executor, OnError, Preprocessing
 from penstock.prep.state_folder import LOG_NAME, Plan, StateFolder, decisive_settings, group_key_of
-from penstock.prep.tasks import TASKS_FOLDER, Task, TaskContext, make_tasks, run_task
+from penstock.prep.tasks import TASKS_FOLDER, PrepTask, TaskContext, make_tasks, run_task
 from penstock.prep.watch import PrepSummary, Watch, WatchOptions
 from penstock.readers.batch_files import check_layout
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
-from penstock.readers.store_schema import MANIFEST_NAME, Manifest, StoreSchema
+from penstock.readers.store_schema import MANIFEST_NAME, StoreManifest, StoreSchema
 from penstock.runtime.durable import remove_partial
 from penstock.runtime.memory import default_limit, stage_of, tree_bytes
 from penstock.runtime.workers import PoolSize, WorkerPool
@@ -156,7 +156,8 @@ class _Preparation:
             remove_partial(written)
         by_path = {file.path: file for file in self.files}
         tasks = [
-            Task(number, tuple(by_path[path] for path in paths)) for number, paths in enumerate(plan.tasks)
+            PrepTask(number, tuple(by_path[path] for path in paths))
+            for number, paths in enumerate(plan.tasks)
         ]
         kept = [record for task in tasks if (record := self.folder.done(task, self._skips))]
         done = {record.number for record in kept}
@@ -173,7 +174,7 @@ class _Preparation:
             extraction = self._extraction.with_columns(plan.columns)
             execute(TaskContext(self._section, folder, extraction, plan.schema), waiting, watch)
         records = [watch.records[task.number] for task in tasks]
-        Manifest(
+        StoreManifest(
             inputs=tuple(entry for record in records for entry in record.inputs),
             batches=tuple(batch for record in records for batch in record.batches),
             schema=plan.schema,
@@ -202,7 +203,7 @@ class _Preparation:
         return plan
 
 
-Execute = Callable[[TaskContext, Sequence[Task], Watch], None]
+Execute = Callable[[TaskContext, Sequence[PrepTask], Watch], None]
 
 
 @contextmanager
@@ -221,12 +222,12 @@ def executor(section: Preprocessing, num_tasks: int, limits: "WorkerLimits") -> 
         yield size.start, partial(_run_in_processes, size)
 
 
-def _run_here(context: TaskContext, tasks: Sequence[Task], watch: Watch) -> None:
+def _run_here(context: TaskContext, tasks: Sequence[PrepTask], watch: Watch) -> None:
     for task in tasks:
         watch.done(run_task(context, task, watch.on_event))
 
 
-def _run_in_processes(size: PoolSize, context: TaskContext, tasks: Sequence[Task], watch: Watch) -> None:
+def _run_in_processes(size: PoolSize, context: TaskContext, tasks: Sequence[PrepTask], watch: Watch) -> None:
     with WorkerPool(partial(run_task, context), size, watch) as pool:
         for _, record in pool.run(tasks):
             watch.done(record)

@@ -185,8 +185,8 @@ class DataProfile:
     num_seen: int
     """Of these, looked at."""
     row_bytes: float
-    num_places: int
-    """From how many places of the data rows were taken."""
+    num_intervals: int
+    """How many intervals of rows were looked at."""
     first_rows: pa.RecordBatch | None
     is_whole: bool
 
@@ -230,7 +230,7 @@ def profile_pieces(
         num_rows=scanned.num_rows,
         num_seen=num_seen,
         row_bytes=num_bytes / max(1, num_seen),
-        num_places=sum(len(piece.intervals) for piece in pieces),
+        num_intervals=sum(len(piece.intervals) for piece in pieces),
         first_rows=first_rows,
         is_whole=num_seen == scanned.num_rows,
     )

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from penstock.config.errors import ConfigError
-from penstock.prep.tasks import Task, TaskContext, TaskRecord, run_task
+from penstock.prep.tasks import PrepTask, TaskContext, TaskRecord, run_task
 from penstock.prep.watch import Watch
 from penstock.runtime.worker_process import Failure
 from penstock.runtime.workers import TICK_SECONDS
@@ -36,7 +36,7 @@ def cluster() -> Iterator[Any]:
         ray.shutdown()
 
 
-def _ray_task(context: TaskContext, task: Task, folder: str, events: Any) -> TaskRecord | Failure:
+def _ray_task(context: TaskContext, task: PrepTask, folder: str, events: Any) -> TaskRecord | Failure:
     """What a machine of the cluster does: relative paths are those of the folder where it was asked for."""
     os.chdir(folder)
     try:
@@ -46,11 +46,13 @@ def _ray_task(context: TaskContext, task: Task, folder: str, events: Any) -> Tas
         return Failure.of(error)
 
 
-def run_on_ray(ray: Any, max_at_once: int, context: TaskContext, tasks: Sequence[Task], watch: Watch) -> None:
+def run_on_ray(
+    ray: Any, max_at_once: int, context: TaskContext, tasks: Sequence[PrepTask], watch: Watch
+) -> None:
     remote = ray.remote(max_retries=0)(_ray_task)
     events = import_module("ray.util.queue").Queue(actor_options={"num_cpus": 0})
     shared = ray.put(context)  # in memory that all tasks share, instead of a copy with each
-    waiting, running = deque(tasks), dict[Any, Task]()
+    waiting, running = deque(tasks), dict[Any, PrepTask]()
     try:
         while waiting or running:
             while waiting and len(running) < max_at_once:

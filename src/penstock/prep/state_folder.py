@@ -21,7 +21,7 @@ from penstock.prep.extract import module_file, source_checksum
 from penstock.prep.inputs import is_same_input
 from penstock.prep.schema import feature_dtype
 from penstock.prep.sections import Preprocessing, SplitBy
-from penstock.prep.tasks import TASKS_FOLDER, Task, TaskRecord, record_path
+from penstock.prep.tasks import TASKS_FOLDER, PrepTask, TaskRecord, record_path
 from penstock.readers.batch_files import SUFFIXES
 from penstock.readers.files import DataFile
 from penstock.readers.sections import ReadingSection
@@ -40,7 +40,7 @@ _KIND = "penstock preparation"
 _VERSION = 1
 # The setting that tells one text of the user's function from another.
 _MODULE_CHECKSUM = "checksum of the module of extract"
-_PUT_BACK = "put it back as it was, start anew with --restart, or choose another intermediate_dir"
+_PUT_BACK = "put it back as it was, start over with --restart, or choose another intermediate_dir"
 
 
 def group_key_of(section: Preprocessing) -> str | None:
@@ -119,7 +119,7 @@ class StateFolder:
         try:
             body = read_document(path, _KIND, _VERSION, absent="is not there")
         except DamagedFile as error:
-            cure = "begin anew with penstock prep --restart, which removes what is done"
+            cure = "start over with penstock prep --restart, which removes what is done"
             raise DamagedFile(error.problem, cure) from None
         return Plan(
             settings=body["settings"],
@@ -158,7 +158,7 @@ class StateFolder:
             raise DataError(
                 f"{self.path}: the module of extract ({module_file(settings['extract'])}) was changed since it was "
                 "begun; go on with --keep-done, which keeps what the text before has made and does the rest with this "
-                "one, or start anew with --restart"
+                "one, or start over with --restart"
             )
         # Tasks of which files were left out are done again with the new text.
         for number in range(len(plan.tasks)):
@@ -169,7 +169,7 @@ class StateFolder:
         self.save_plan(plan)
         return plan
 
-    def done(self, task: Task, skips: bool) -> TaskRecord | None:
+    def done(self, task: PrepTask, skips: bool) -> TaskRecord | None:
         """The record of a task that need not be done again; an input that was left out may have been corrected."""
         record = TaskRecord.load(self.path, task.number)
         if record is None or (record.left_out and not skips) or not record.is_whole(self.path):

@@ -52,7 +52,7 @@ class FileFailed(DataError):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PrepTask:
     """Some raw files behind each other; their samples go to batch files that bear the task's number."""
 
     number: int
@@ -65,7 +65,7 @@ class Task:
         return f"batch_{self.number:05d}_"
 
 
-def make_tasks(files: Sequence[DataFile]) -> list[Task]:
+def make_tasks(files: Sequence[DataFile]) -> list[PrepTask]:
     """Group files that follow each other by their bytes; a large one is a task by itself."""
     total_bytes = sum(file.size_bytes for file in files)
     max_bytes = min(max(total_bytes // _WANTED_TASKS, _MIN_TASK_BYTES), _MAX_TASK_BYTES)
@@ -77,7 +77,7 @@ def make_tasks(files: Sequence[DataFile]) -> list[Task]:
             num_bytes = 0
         groups[-1].append(file)
         num_bytes += file.size_bytes
-    return [Task(number, tuple(group)) for number, group in enumerate(groups)]
+    return [PrepTask(number, tuple(group)) for number, group in enumerate(groups)]
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ Report = Callable[[TaskProgress | LeftOut], None]
 
 
 def run_task(
-    context: TaskContext, task: Task, report: Report, clock: Callable[[], float] = time.monotonic
+    context: TaskContext, task: PrepTask, report: Report, clock: Callable[[], float] = time.monotonic
 ) -> TaskRecord:
     """Write all batch files of a task, and its record when they are whole.
 
@@ -179,7 +179,9 @@ def run_task(
 
 
 class _Attempt:
-    def __init__(self, context: TaskContext, task: Task, report: Report, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, context: TaskContext, task: PrepTask, report: Report, clock: Callable[[], float]
+    ) -> None:
         self._context, self._task, self._report, self._clock = context, task, report, clock
         self._builder = BatchBuilder(context.schema, context.section.batch_size)
         self.failures: list[FileFailed] = []

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import format_size
-from penstock.prep.tasks import LeftOut, Task, TaskProgress, TaskRecord
+from penstock.prep.tasks import LeftOut, PrepTask, TaskProgress, TaskRecord
 from penstock.runtime.durable import Journal
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.progress import ProgressLogger
@@ -32,11 +32,11 @@ class WatchOptions:
     stop: StopRequest | None = None
 
 
-class Watch(Supervisor[Task]):
+class Watch(Supervisor[PrepTask]):
     def __init__(
         self,
         log: Path,
-        tasks: Sequence[Task],
+        tasks: Sequence[PrepTask],
         kept: Sequence[TaskRecord],
         options: WatchOptions,
         num_workers: int,
@@ -70,10 +70,10 @@ class Watch(Supervisor[Task]):
     def seconds(self) -> float:
         return time.monotonic() - self._began_at
 
-    def started(self, task: Task) -> None:
+    def started(self, task: PrepTask) -> None:
         self._files[task.number] = task.files[0].path
 
-    def received(self, task: Task, event: TaskProgress | LeftOut) -> bool:
+    def received(self, task: PrepTask, event: TaskProgress | LeftOut) -> bool:
         self.on_event(event)
         return isinstance(event, TaskProgress) and event.has_written
 
@@ -98,10 +98,10 @@ class Watch(Supervisor[Task]):
         self.write("task", task=record.number, samples=record.num_samples, batches=len(record.batches))
         self.tick()
 
-    def died(self, task: Task, end: WorkerEnd) -> Task:
+    def died(self, task: PrepTask, end: WorkerEnd) -> PrepTask:
         return self.retried(task, end.how, advice_after(end))
 
-    def retried(self, task: Task, ending: str, advice: str) -> Task:
+    def retried(self, task: PrepTask, ending: str, advice: str) -> PrepTask:
         """Memory may have been short for a moment: once more. A file at which two workers died is to blame."""
         file = self._files[task.number]
         text = f"{file}: a worker process {ending} at this file"
@@ -116,7 +116,7 @@ class Watch(Supervisor[Task]):
         self.on_event(LeftOut(task.number, file, reason, ""))
         return replace(task, left_out={**task.left_out, file: reason})
 
-    def hangs(self, task: Task, name: str, seconds: float, longest_seconds: float, stack: str) -> None:
+    def hangs(self, task: PrepTask, name: str, seconds: float, longest_seconds: float, stack: str) -> None:
         """Nobody is killed for it: a large file is no error, and only the user knows how long one may take."""
         file = self._files[task.number]
         usual = f"; until now it was {longest_seconds:.1f} s at most" if longest_seconds else ""

@@ -15,8 +15,8 @@ from penstock.readers.batch_layouts import (
     COMPRESSIONS,
     NATIVE_MAGIC,
     ZIP_MAGICS,
+    BatchArray,
     BatchHeader,
-    StoredArray,
     Values,
     check_lengths,
     decompressed,
@@ -111,7 +111,7 @@ def is_pickled(path: str | Path) -> bool:
     return header is None or header.has_objects
 
 
-def read_array(header: BatchHeader, array: StoredArray, *, mmap: bool = False) -> Values:
+def read_array(header: BatchHeader, array: BatchArray, *, mmap: bool = False) -> Values:
     """The values of one array, decompressed and checked; with `mmap` as in `load_batch`."""
     if mmap and array.is_copyable:
         if array.array_bytes == 0:
@@ -130,7 +130,7 @@ def read_array(header: BatchHeader, array: StoredArray, *, mmap: bool = False) -
     return stored.view(array.dtype).reshape(array.shape, order="F" if array.is_column_major else "C")
 
 
-def check_values(header: BatchHeader, array: StoredArray, checksum: int) -> None:
+def check_values(header: BatchHeader, array: BatchArray, checksum: int) -> None:
     if checksum != array.checksum:
         raise DamagedFile(
             f"{header.path}: array '{array.name}' is damaged: its checksum is {checksum:08x}, "

@@ -60,7 +60,7 @@ Values = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class StoredArray:
+class BatchArray:
     name: str
     dtype: DType
     shape: tuple[int, ...]
@@ -88,7 +88,7 @@ class BatchHeader:
     path: Path
     layout: str
     num_bytes: int
-    arrays: Mapping[str, StoredArray]
+    arrays: Mapping[str, BatchArray]
 
     @property
     def num_samples(self) -> int:
@@ -132,7 +132,7 @@ def write_native(
     # The header is filled in when checksums are known: its size is that with the largest numbers there are.
     largest = (1 << 63) - 1
     widest = [
-        StoredArray(name, array.dtype, array.shape, largest, largest, compression, (1 << 32) - 1)
+        BatchArray(name, array.dtype, array.shape, largest, largest, compression, (1 << 32) - 1)
         for name, array in arrays.items()
     ]
     header_bytes = position = _aligned(_PREFIX.size + len(_header_text(widest, largest)))
@@ -164,7 +164,7 @@ def _aligned(position: int) -> int:
     return -(-position // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
-def _header_text(arrays: Sequence[StoredArray], file_bytes: int) -> bytes:
+def _header_text(arrays: Sequence[BatchArray], file_bytes: int) -> bytes:
     items = [
         {"name": array.name, "dtype": array.dtype.str, "shape": array.shape, "offset": array.offset}
         | {"num_bytes": array.num_bytes, "compression": array.compression, "crc32": array.checksum}
@@ -197,7 +197,7 @@ def read_native_header(path: Path, stream: BinaryIO, file_bytes: int) -> BatchHe
     arrays = {}
     for item in document["arrays"]:
         dtype, shape = np.dtype(item.pop("dtype")), tuple(item.pop("shape"))
-        array = StoredArray(dtype=dtype, shape=shape, checksum=item.pop("crc32"), **item)
+        array = BatchArray(dtype=dtype, shape=shape, checksum=item.pop("crc32"), **item)
         is_inside = 0 <= array.offset <= array.offset + array.num_bytes <= file_bytes
         is_whole = array.compression != "none" or array.num_bytes == array.array_bytes
         is_known = array.compression in COMPRESSIONS and not dtype.hasobject
@@ -234,7 +234,7 @@ def read_npz_header(path: Path, stream: BinaryIO, file_bytes: int) -> BatchHeade
     return BatchHeader(path, "npz", file_bytes, {array.name: array for array in arrays})
 
 
-def _member_array(info: zipfile.ZipInfo, label: str, start: int, content: bytes) -> StoredArray:
+def _member_array(info: zipfile.ZipInfo, label: str, start: int, content: bytes) -> BatchArray:
     is_stored = info.compress_type == zipfile.ZIP_STORED
     beginning = io.BytesIO(content)
     header = read_npy_header(beginning, label)
@@ -247,7 +247,7 @@ def _member_array(info: zipfile.ZipInfo, label: str, start: int, content: bytes)
         )
     # The archive has the checksum of header and values together.
     crc = checksum_of_rest(info.CRC, zlib.crc32(content[:header_bytes]), array_bytes)
-    return StoredArray(
+    return BatchArray(
         name=info.filename.removesuffix(".npy"),
         dtype=header.dtype,
         shape=header.shape,
@@ -259,7 +259,7 @@ def _member_array(info: zipfile.ZipInfo, label: str, start: int, content: bytes)
     )
 
 
-def decompressed(layout: str, array: StoredArray, stored: memoryview) -> Any:
+def decompressed(layout: str, array: BatchArray, stored: memoryview) -> Any:
     """ValueError when these are no such bytes."""
     if layout == "npz":  # archives have no zlib frame, and the member a header in front of the values
         return _inflated(stored, array.array_bytes, -zlib.MAX_WBITS, MAX_HEADER_BYTES)

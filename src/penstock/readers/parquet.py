@@ -29,7 +29,7 @@ from penstock.readers.order import Blocks
 from penstock.readers.reading import RollingLease
 from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
-from penstock.readers.storage import StoreFile, open_input, read_at
+from penstock.readers.storage import RemoteStream, open_input, read_at
 from penstock.readers.stream import ROW_ID_BYTES
 from penstock.runtime.budget import Share
 
@@ -80,7 +80,7 @@ class OpenParquet(pq.ParquetFile):
     @contextmanager
     def holding(self, ranges: Sequence[tuple[int, int]]) -> Iterator[None]:
         """Have column chunks in memory as stored: in an object store each read is a request."""
-        assert isinstance(self.source, StoreFile)
+        assert isinstance(self.source, RemoteStream)
         self.source.remote.hold(ranges)
         try:
             yield
@@ -268,7 +268,7 @@ def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequ
 
 def _row_groups(opened: OpenParquet, file_index: int, columns: Sequence[str]) -> Iterator[RowGroup]:
     metadata, requested = opened.metadata, frozenset(columns)
-    is_remote = isinstance(opened.source, StoreFile)
+    is_remote = isinstance(opened.source, RemoteStream)
     leaves = []  # the physical columns of the requested ones: a list of lists or a map has several levels
     for leaf in range(metadata.num_columns):
         column = metadata.schema.column(leaf)

@@ -70,7 +70,7 @@ def open_input(path: str) -> pa.NativeFile:
         filesystem, name = connect(Uri.parse(path))
         with explained(path):
             source = filesystem.open_input_file(name)
-            return StoreFile(RemoteFile(path, source, source.size()), mode="r")
+            return RemoteStream(RemoteFile(path, source, source.size()), mode="r")
     try:
         return pa.OSFile(path, "rb")
     except PermissionError as error:
@@ -168,7 +168,7 @@ def _block(remote: RemoteFile, offset: int, num_bytes: int) -> bytes:
     return remote.request(offset, num_bytes)
 
 
-class StoreFile(pa.PythonFile):
+class RemoteStream(pa.PythonFile):
     def __init__(self, remote: RemoteFile, mode: str) -> None:
         super().__init__()  # type: ignore[call-arg] # Arrow's classes take their arguments when they are made
         self.remote = remote

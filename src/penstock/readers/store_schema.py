@@ -258,7 +258,7 @@ class InputRecord:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class StoreManifest:
     """A folder of batch files: what they were made of, and what is in them."""
 
     inputs: tuple[InputRecord, ...]

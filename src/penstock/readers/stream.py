@@ -21,7 +21,7 @@ ROW_FIELD = pa.field(ROW_COLUMN, pa.int64(), nullable=False)
 ROW_ID_BYTES = 8
 ROW_BITS = 40
 """Of a row id, for the row in its file; the file's index stands above them."""
-_START_ANEW = "start anew (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
+_START_ANEW = "start over (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
 """What remains for whoever cannot go on from a saved position, as the end of an error."""
 _OTHER_FILES = f"go on with these (train: --new_data), or {_START_ANEW}"
 
@@ -122,7 +122,7 @@ class RecordStream(ABC):
 
     def load_state_dict(self, state: State) -> None:
         if not {"epoch", "row", "done", "order"} <= set(state or ()):
-            raise CheckpointError(f"{state!r:.80} is no place in the data; load what state_dict() gave")
+            raise CheckpointError(f"{state!r:.80} is no position in the data; load what state_dict() gave")
         check_order(state["order"], self.order, self.file_paths)
         consumed = None if state["done"] is None else ConsumedRows.of_state(state["done"])
         self.position = StreamPosition(state["epoch"], state["row"], consumed)

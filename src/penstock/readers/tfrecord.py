@@ -36,7 +36,7 @@ from penstock.readers.tfrecord_columns import (
     DECLARE,
     KIND_NAMES,
     ExampleParser,
-    Feature,
+    RecordFeature,
     UnusableRecord,
     count_values,
     lists_or_strings,
@@ -80,13 +80,15 @@ class ScannedTFRecords(ScannedRecords):
 
 def scan_tfrecord(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     """Index the records; columns that `input_fields` does not declare are found from records."""
-    declared: dict[str, Feature] = {}
+    declared: dict[str, RecordFeature] = {}
     for name, value_type in declared_types(reading).items():
         length = ANY_LENGTH if pa.types.is_list(value_type) else None
         item_type = value_type.value_type if length else value_type
         type_name = {"float": "float32", "double": "float64"}.get(str(item_type), str(item_type))
         # Maps, and lists of lists, stay strings: the features split them.
-        declared[name] = Feature("string") if pa.types.is_nested(item_type) else Feature(type_name, length)
+        declared[name] = (
+            RecordFeature("string") if pa.types.is_nested(item_type) else RecordFeature(type_name, length)
+        )
     scanned = _scan(files, wanted, declared)
     project(scanned.columns, wanted.columns, files[0].path)
     return scanned
@@ -104,7 +106,9 @@ def scan_tfrecord_with(
     return _scan(files, replace(wanted, columns=names), features)
 
 
-def _scan(files: Sequence[DataFile], wanted: ReadRequest, declared: Mapping[str, Feature]) -> ScannedFiles:
+def _scan(
+    files: Sequence[DataFile], wanted: ReadRequest, declared: Mapping[str, RecordFeature]
+) -> ScannedFiles:
     framing = TFRecordFraming()
     indexes = tuple(
         index_records(file, framing.name, wanted.index_dir, partial(scan_file, file)) for file in files
@@ -220,7 +224,7 @@ class _Found:
         lengths, sizes = count_values(data, cells, column, kind)
         lengths = lengths[lengths >= 0]
         if kind == BYTES_KIND and self.is_utf8:
-            values = lists_or_strings(data, cells, column, Feature("bytes", ANY_LENGTH))
+            values = lists_or_strings(data, cells, column, RecordFeature("bytes", ANY_LENGTH))
             try:
                 values.flatten().cast(pa.string())
             except pa.ArrowInvalid:
@@ -229,7 +233,7 @@ class _Found:
         self.num_values += int(lengths.sum())
         self.num_bytes += int(sizes.sum())
 
-    def feature(self, name: str) -> Feature:
+    def feature(self, name: str) -> RecordFeature:
         if len(self.files) > 1:
             (kind, file), (other_kind, other_file) = list(self.files.items())[:2]
             raise DataError(
@@ -238,7 +242,7 @@ class _Found:
             )
         found_type = _TYPES[next(iter(self.files))]
         is_string = found_type == "bytes" and self.is_utf8
-        return Feature("string" if is_string else found_type, None if self.is_one else ANY_LENGTH)
+        return RecordFeature("string" if is_string else found_type, None if self.is_one else ANY_LENGTH)
 
 
 @dataclass(slots=True)
@@ -248,7 +252,7 @@ class _Sample:
     record_bytes: int = 1  # of a record as it stands in the files: the largest mean of a sampled part
     problem: str | None = None
 
-    def row_bytes(self, features: Mapping[str, Feature]) -> int:
+    def row_bytes(self, features: Mapping[str, RecordFeature]) -> int:
         num_bytes = 0
         for name, feature in features.items():
             found = self.found.get(name, _Found())
@@ -272,7 +276,7 @@ def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _
         def pass_over(bad: UnusableRecord, _: str | None, path: str = path) -> None:
             sample.problem = f"{path}: {bad.problem}"
 
-        features: dict[str, Feature] = {}
+        features: dict[str, RecordFeature] = {}
         keys = ExampleParser({}).locate(text, num_rows, pass_over, _MAX_KEYS)
         for begin, end, kind in keys.tolist():
             try:
@@ -281,7 +285,7 @@ def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _
                 raise DataError(
                     f"{path}: has a feature whose name is not UTF-8: {text[begin:end]!r}"
                 ) from error
-            features.setdefault(name, Feature(_TYPES[kind], ANY_LENGTH))
+            features.setdefault(name, RecordFeature(_TYPES[kind], ANY_LENGTH))
             sample.found.setdefault(name, _Found()).files.setdefault(kind, path)
         cells = ExampleParser(features).locate(text, num_rows, pass_over)
         for i, (name, feature) in enumerate(features.items()):

@@ -43,10 +43,10 @@ _COUNT_BYTES = 24  # the lengths, sizes and offsets of a row of a column of list
 
 
 @dataclass(frozen=True)
-class Feature:
+class RecordFeature:
     """What one column holds.
 
-    >>> Feature("float32", 3).arrow_type
+    >>> RecordFeature("float32", 3).arrow_type
     FixedSizeListType(fixed_size_list<item: float>[3])
     """
 
@@ -90,16 +90,16 @@ class Feature:
         return [self.default] * self.length if is_one_of_many else self.default  # type: ignore[operator]
 
 
-def parse_schema(schema: Mapping[str, Any]) -> dict[str, Feature]:
+def parse_schema(schema: Mapping[str, Any]) -> dict[str, RecordFeature]:
     """The columns of a schema in Python; all problems at once.
 
     "int64" is one value, ("float32", 10) a list of ten, ["int64"] a list of any length, and ("int64", (), 0) one
     value that is 0 where it is missing.
 
     >>> parse_schema({"label": "int64", "features": ("float32", 10)})["features"]
-    Feature(type='float32', length=10, default=None)
+    RecordFeature(type='float32', length=10, default=None)
     """
-    features: dict[str, Feature] = {}
+    features: dict[str, RecordFeature] = {}
     problems: list[Problem] = []
     for name, declared in schema.items():
         try:
@@ -111,14 +111,14 @@ def parse_schema(schema: Mapping[str, Any]) -> dict[str, Feature]:
     return features
 
 
-def _parse_feature(declared: Any) -> Feature:
+def _parse_feature(declared: Any) -> RecordFeature:
     match declared:
-        case Feature():
+        case RecordFeature():
             return declared
         case str(type_name):
-            return Feature(type_name)
+            return RecordFeature(type_name)
         case [str(type_name)] if isinstance(declared, list):
-            return Feature(type_name, ANY_LENGTH)
+            return RecordFeature(type_name, ANY_LENGTH)
         case (str(type_name), length, *default) if isinstance(declared, tuple) and len(default) <= 1:
             if isinstance(length, tuple | list):  # a shape, of no number or of one
                 if len(length) > 1:
@@ -126,7 +126,7 @@ def _parse_feature(declared: Any) -> Feature:
                         f"the shape {length!r} has several dimensions; give the number of values, and reshape"
                     )
                 length = length[0] if length else None
-            return Feature(type_name, length, *default)
+            return RecordFeature(type_name, length, *default)
     raise ValueError(
         f'{declared!r} is not a type; write "int64", ("float32", 10), ["int64"] or ("int64", (), 0) with a default'
     )
@@ -180,7 +180,7 @@ def record_ends(content: bytes | memoryview, max_records: int | None = None) -> 
 
 @dataclass(frozen=True)
 class ExampleParser:
-    features: dict[str, Feature]
+    features: dict[str, RecordFeature]
 
     @cached_property
     def columns(self) -> pa.Schema:
@@ -288,7 +288,7 @@ def count_values(data: Any, cells: Any, column: int, kind: int) -> tuple[Any, An
     return lengths, sizes
 
 
-def lists_or_strings(data: Any, cells: Any, column: int, feature: Feature) -> Any:
+def lists_or_strings(data: Any, cells: Any, column: int, feature: RecordFeature) -> Any:
     """A column of values that are first counted; missing lists of any length are empty."""
     lengths, sizes = count_values(data, cells, column, feature.kind)
     failure = np.zeros(4, np.int64)
@@ -331,7 +331,7 @@ def _buffer(values: Any) -> pa.Buffer:
     return pa.py_buffer(values)
 
 
-def _finished(native: Any, column: int, feature: Feature) -> Any:
+def _finished(native: Any, column: int, feature: RecordFeature) -> Any:
     """The column in the type that it is given out as, with its default."""
     try:
         values = native if native.type == feature.arrow_type else native.cast(feature.arrow_type)

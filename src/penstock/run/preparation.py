@@ -27,7 +27,7 @@ from penstock.prep.state_folder import LOG_NAME
 from penstock.prep.watch import PrepSummary, WatchOptions
 from penstock.readers.files import DataFile
 from penstock.readers.sections import BadRows, ReadingSection
-from penstock.readers.store_schema import MANIFEST_NAME, PREPARATION_NAME, ArrayNames, Manifest
+from penstock.readers.store_schema import MANIFEST_NAME, PREPARATION_NAME, ArrayNames, StoreManifest
 from penstock.run.run_config import RunConfig, load_run
 from penstock.runtime.durable import Journal
 from penstock.runtime.memory import MemoryMonitor, MemoryReport, default_limit, limit_of, stage_of
@@ -131,7 +131,7 @@ def merge_options(section: Preprocessing, limit_bytes: int, allow_pickle: bool =
 def _check_output(key: str, output_dir: str, intermediate_dir: Path, input_path: str = "") -> None:
     """Refuse a folder with raw files: those that the manifest of the batch files lists, and those of `input_path`."""
     has_manifest = (intermediate_dir / MANIFEST_NAME).exists()
-    inputs = Manifest.read(intermediate_dir).inputs if has_manifest else ()
+    inputs = StoreManifest.read(intermediate_dir).inputs if has_manifest else ()
     files = [DataFile(record.path, record.num_bytes) for record in inputs]
     check_output_folder(key, output_dir, input_path, files)
 
@@ -153,13 +153,13 @@ def _check_prepared_with(
         expected["feature_dtypes"] = {group: dtype.value for group, dtype in section.feature_dtypes.items()}
     if compares_group_key and section.splits is not None and section.splits.by is SplitBy.group:
         expected["splits.group_key"] = section.splits.group_key
-    settings = Manifest.read(intermediate_dir).settings
+    settings = StoreManifest.read(intermediate_dir).settings
     known = {**settings, **{f"schema.{key}": value for key, value in settings.get("schema", {}).items()}}
     for key, value in expected.items():
         if key in known and known[key] != value:
             raise ConfigError(
                 f"{intermediate_dir}: its batch files were prepared with {key} {json.dumps(known[key])}, not "
-                f"{json.dumps(value)}; put it back as it was, or prepare them anew with penstock prep --restart"
+                f"{json.dumps(value)}; put it back as it was, or prepare them again with penstock prep --restart"
             )
 
 
@@ -391,7 +391,7 @@ def prepare(
 ) -> PrepResult:
     """Make batch files of raw files, and a store of them, as the `preprocessing` section of a run file says.
 
-    What an earlier call has done is kept; `restart` begins anew. With `keep_done`, it is kept also where the module of
+    What an earlier call has done is kept; `restart` starts over. With `keep_done`, it is kept also where the module of
     extract was changed since, and the rest is done with its new text. `merge=False` leaves the batch files as they are.
     """
     run = run if isinstance(run, RunConfig) else load_run(run)

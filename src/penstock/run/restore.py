@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import yaml
 
-from penstock.checkpoint import Checkpoint, CheckpointStore, Difference
+from penstock.checkpoint import Checkpoint, CheckpointStore, TensorDifference
 from penstock.checkpoint.manifest import MANIFEST_NAME
 from penstock.checkpoint.storage import describe
 from penstock.config.errors import CheckpointError, ConfigError, hint
@@ -214,7 +214,7 @@ def _report_other_settings(checkpoint: Checkpoint, run: RunConfig, folder: Model
         )
 
 
-def load_renamed(checkpoint: Checkpoint, model: torch.nn.Module, map_file: str | None) -> Difference:
+def load_renamed(checkpoint: Checkpoint, model: torch.nn.Module, map_file: str | None) -> TensorDifference:
     """Bring a model to the parameters of a checkpoint, each from the one that the file names, else from its own name.
 
     Gives what only one side has. Another shape is an error that names both.
@@ -235,7 +235,7 @@ def load_renamed(checkpoint: Checkpoint, model: torch.nn.Module, map_file: str |
     same = {name for name in state if name not in old_of}
     checkpoint.load_tensors({name: state[name] for name in same}, strict=False)
     extra = stored - same - set(old_of.values())
-    return Difference(missing=tuple(sorted(same - stored)), extra=tuple(sorted(extra)))
+    return TensorDifference(missing=tuple(sorted(same - stored)), extra=tuple(sorted(extra)))
 
 
 def read_param_map(path: Path, current: list[str], old: list[str]) -> dict[str, str]:
@@ -316,7 +316,7 @@ def feature_meaning(run: RunConfig) -> Meaning:
                 options[name] = options[name] or None
             if "embedding_name" in options:
                 options["embedding_name"] = options["embedding_name"] or f"{named.section.feature_name}_emb"
-            features[named.name] = {"kind": named.place[2], **options}
+            features[named.name] = {"kind": named.key[2], **options}
     meaning: Meaning = {
         "fg_mode": mode.value,
         "features": features,
@@ -332,7 +332,7 @@ def feature_meaning(run: RunConfig) -> Meaning:
 def require_same_meaning(checkpoint: Checkpoint, run: RunConfig) -> None:
     """Refuse a checkpoint whose inputs meant something else than they do in this run file."""
     if problem := other_meaning(checkpoint, run):
-        raise CheckpointError(f"{problem}; train anew, or start from it with --fine_tune_checkpoint")
+        raise CheckpointError(f"{problem}; train again, or start from it with --fine_tune_checkpoint")
 
 
 def other_meaning(checkpoint: Checkpoint, run: RunConfig) -> str | None:

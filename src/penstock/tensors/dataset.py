@@ -25,7 +25,7 @@ class TorchDataset(IterableDataset[dict[str, Any]]):
 
     Without `.batch` it gives rows, for a DataLoader that makes the batches. Each worker of a DataLoader reads its own
     part of the rows, so that every row comes once; a worker that goes over the rows again begins the next epoch.
-    Workers that are started anew for each epoch cannot know it: call `set_epoch`, or keep them (`persistent_workers`).
+    Workers that are restarted for each epoch cannot know it: call `set_epoch`, or keep them (`persistent_workers`).
     """
 
     def __init__(self, chain: Chain) -> None:
@@ -74,7 +74,7 @@ class TorchDataset(IterableDataset[dict[str, Any]]):
         if self._dataset is None or worker != self._worker:
             if self._is_loaded:
                 raise CheckpointError(
-                    "a place was loaded before the workers of the DataLoader began, which each need their own; use "
+                    "a position was loaded before the workers of the DataLoader began, which each need their own; use "
                     "num_workers=0, or a StatefulDataLoader (torchdata)"
                 )
             chain = self._chain if worker is None else part_of(self._chain, *worker)

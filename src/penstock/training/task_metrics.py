@@ -100,7 +100,7 @@ class TaskMetrics:
             try:
                 metric.metric.load_state_dict(state[name])
             except CheckpointError as error:
-                _logger.warning("the metric '%s' counted otherwise so far and starts anew (%s)", name, error)
+                _logger.warning("the metric '%s' counted otherwise so far and starts over (%s)", name, error)
                 metric.metric.reset()
 
     def _lease(self, computing: bool = False) -> None:

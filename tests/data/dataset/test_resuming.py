@@ -67,7 +67,7 @@ def test_a_part_that_was_taken_cannot_be_cut_anew():
     states = [saved(lambda data, index=index: data.shard(index, 2).batch(2).take(5)) for index in range(2)]
 
     with pytest.raises(
-        penstock.CheckpointError, match=r"^the places are of 2 shards, and this is one of 1: what .take"
+        penstock.CheckpointError, match=r"^the positions are of 2 shards, and this is one of 1: what .take"
     ):
         numbered(40).batch(2).take(5).load_state_dict(states)
 

@@ -94,7 +94,7 @@ def test_a_place_that_workers_cannot_have_is_refused():
     dataset.load_state_dict(dataset.state_dict())
 
     with refused_by_workers(
-        penstock.CheckpointError, match="a place was loaded before the workers of the DataLoader began"
+        penstock.CheckpointError, match="a position was loaded before the workers of the DataLoader began"
     ):
         labels(DataLoader(dataset, batch_size=None, num_workers=1))
 

@@ -57,21 +57,24 @@ OPTIMIZER = "dense_optimizer: {adam_optimizer: {lr: 0.1}}"
 
 
 def loss(place: str) -> tuple[tuple[str, str], ...]:
-    return ((LOSS, f'[{{custom_loss: {{place: "{place}"}}}}]'),)
+    return ((LOSS, f'[{{custom_loss: {{import_path: "{place}"}}}}]'),)
 
 
 def metric(place: str) -> tuple[tuple[str, str], ...]:
-    return ((METRIC, f'[{{custom_metric: {{place: "{place}"}}}}]'),)
+    return ((METRIC, f'[{{custom_metric: {{import_path: "{place}"}}}}]'),)
 
 
 def rate(place: str) -> tuple[tuple[str, str], ...]:
     return (
-        (OPTIMIZER, f'dense_optimizer: {{adam_optimizer: {{}}, custom_learning_rate: {{place: "{place}"}}}}'),
+        (
+            OPTIMIZER,
+            f'dense_optimizer: {{adam_optimizer: {{}}, custom_learning_rate: {{import_path: "{place}"}}}}',
+        ),
     )
 
 
 def optimizer(place: str) -> tuple[tuple[str, str], ...]:
-    return ((OPTIMIZER, f'dense_optimizer: {{custom_optimizer: {{place: "{place}"}}}}'),)
+    return ((OPTIMIZER, f'dense_optimizer: {{custom_optimizer: {{import_path: "{place}"}}}}'),)
 
 
 PARTS = [

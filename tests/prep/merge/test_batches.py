@@ -15,7 +15,7 @@ from penstock.prep.merge.merging import merge
 from penstock.prep.merge.verify import verify
 from penstock.readers.batch_files import read_header, save_batch
 from penstock.readers.samples import arrays_to_samples
-from penstock.readers.store_schema import InputRecord, Manifest, StoreSchema
+from penstock.readers.store_schema import InputRecord, StoreManifest, StoreSchema
 from tests.prep.merge.inputs import all_bytes, concatenated, damage, load_split, write_batches
 from tests.readers.batch_files.samples import assert_same, game_arrays
 
@@ -39,7 +39,7 @@ def prepared(tmp_path):
     """A folder of three batch files with a manifest of two of them."""
     records = [save_batch(tmp_path / f"batch_{number}.batch", game_arrays(3, number)) for number in range(3)]
     schema = read_header(tmp_path / "batch_0.batch").schema()
-    Manifest((), (records[2], records[0]), schema, {}).write(tmp_path)
+    StoreManifest((), (records[2], records[0]), schema, {}).write(tmp_path)
     return tmp_path
 
 
@@ -128,7 +128,7 @@ def test_folders_that_cannot_be_merged(tmp_path):
     ):
         find_batches(tmp_path)
     inputs = (InputRecord("raw/a.rep", 5, 0), InputRecord("raw/b.rep", 5, 0))
-    Manifest(inputs, (), StoreSchema(()), {}).write(tmp_path)
+    StoreManifest(inputs, (), StoreSchema(()), {}).write(tmp_path)
     with pytest.raises(
         DataError, match=r"has no samples: penstock prep found none in 2 input files, or left"
     ):

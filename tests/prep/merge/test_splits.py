@@ -10,7 +10,7 @@ from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
 from penstock.prep.merge.plan import _CHUNK_ROWS, KeyStream, files_to_splits
 from penstock.readers.batch_files import save_batch
-from penstock.readers.store_schema import ArraySpec, InputRecord, Manifest, StoreSchema
+from penstock.readers.store_schema import ArraySpec, InputRecord, StoreManifest, StoreSchema
 from tests.prep.merge.inputs import concatenated, load_split, write_batches
 
 SIZES = (40, 25, 60, 0, 75)
@@ -68,7 +68,7 @@ def test_input_files_of_the_manifest_stay_together(tmp_path):
     ]
     inputs = [InputRecord(f"{count}.csv", 1, 1, num_samples=count) for count in (6, 6, 3)]
     schema = StoreSchema((ArraySpec("labels_source", np.dtype(np.int16)),))
-    Manifest(tuple(inputs), tuple(records), schema, {}).write(tmp_path / "in")
+    StoreManifest(tuple(inputs), tuple(records), schema, {}).write(tmp_path / "in")
     options = MergeOptions(splits=SplitShares(0.4, 0.4, 0.2, by="file"))
 
     merge(tmp_path / "in", tmp_path / "out", options=options)

@@ -65,7 +65,7 @@ def test_damage_of_the_store_is_found_and_nothing_is_written(merged):
     assert "X_train.npy: is damaged: its checksum is" in damaged
     assert "labels_train.npz: has 0 bytes, not " in empty
     assert missing == (
-        f"{out / 'masks_train.npz'}: is missing; penstock merge --restart writes the store anew"
+        f"{out / 'masks_train.npz'}: is missing; penstock merge --restart writes the store again"
     )
     assert all_bytes(merged) == before
 

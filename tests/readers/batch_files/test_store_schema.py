@@ -12,7 +12,7 @@ from penstock.readers.store_schema import (
     ArrayNames,
     ArraySpec,
     InputRecord,
-    Manifest,
+    StoreManifest,
     StoreSchema,
     encoded_document,
     read_document,
@@ -80,13 +80,15 @@ def manifest(tmp_path):
     records = [
         save_batch(tmp_path / f"batch_000{number}.batch", game_arrays(5 - number)) for number in range(2)
     ]
-    manifest = Manifest(INPUTS, tuple(records), read_header(tmp_path / records[0].name).schema(), SETTINGS)
+    manifest = StoreManifest(
+        INPUTS, tuple(records), read_header(tmp_path / records[0].name).schema(), SETTINGS
+    )
     manifest.write(tmp_path)
     return manifest
 
 
 def test_what_is_written_is_read(tmp_path, manifest):
-    assert Manifest.read(tmp_path) == manifest
+    assert StoreManifest.read(tmp_path) == manifest
     assert manifest.num_samples == 9
     assert json.loads((tmp_path / MANIFEST_NAME).read_text())["inputs"][0]["path"] == "raw/a.rep"
 

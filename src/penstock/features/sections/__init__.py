@@ -148,7 +148,7 @@ class FeatureConfig(
 class NamedFeature:
     """One feature of a run file: where it stands, its name, and its section."""
 
-    place: KeyPath
+    key: KeyPath
     name: str
     section: Any
 
@@ -160,14 +160,14 @@ def named_features(configs: Sequence[FeatureConfig]) -> Iterator[NamedFeature]:
         if chosen is None:
             continue
         kind, section = chosen
-        place: KeyPath = ("feature_configs", index, kind)
+        key: KeyPath = ("feature_configs", index, kind)
         if not isinstance(section, SequenceFeature):
-            yield NamedFeature(place, section.feature_name, section)
+            yield NamedFeature(key, section.feature_name, section)
             continue
         for position, step in enumerate(section.features):
             if (inner := step.chosen("feature")) is not None:
                 name = f"{section.sequence_name}__{inner[1].feature_name}"
-                yield NamedFeature((*place, "features", position, inner[0]), name, inner[1])
+                yield NamedFeature((*key, "features", position, inner[0]), name, inner[1])
 
 
 _SHARED_OPTIONS = ("embedding_dim", "pooling", "init_fn", "trainable", "data_type")
@@ -179,7 +179,7 @@ def feature_problems(features: Sequence[NamedFeature]) -> Iterator[Problem]:
     first: dict[str, KeyPath] = {}
     owners: dict[str, NamedFeature] = {}
     for feature in features:
-        key, section = feature.place, feature.section
+        key, section = feature.key, feature.section
         earlier = first.setdefault(feature.name, key)
         if earlier != key:
             message = f"'{feature.name}' is there already, in {format_path(earlier)}"

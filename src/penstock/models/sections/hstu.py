@@ -226,7 +226,7 @@ class STU(Section):
 
 
 class GRPositionalEncoder(Section):
-    """Vectors for the place and the age of a step."""
+    """Vectors for the position and the age of a step."""
 
     num_position_buckets: PositiveInt
     """Size of the position table."""

@@ -77,7 +77,7 @@ class DeepFM(WideAndDeep):
             width, first_width = feature.section.embedding_dim, vectors[0].section.embedding_dim
             if width != first_width:
                 yield Problem(
-                    (*feature.place, "embedding_dim"),
+                    (*feature.key, "embedding_dim"),
                     f"is {width}, but '{vectors[0].name}' has {first_width}; "
                     "the factorisation machine needs one for all of its features",
                 )

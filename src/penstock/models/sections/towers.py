@@ -78,7 +78,7 @@ class SidContrastiveLoss(Section):
 
 
 class CustomLoss(NamedPart):
-    """A loss of one's own: called with its options, the place gives a function of predictions and labels of B rows."""
+    """A custom loss: called with the options, what is imported gives a function of predictions and labels."""
 
     reads: Annotated[str, words("logits", "y")] = "logits"
     """What it is worked out from: logits (the model then gives probs too) or y."""

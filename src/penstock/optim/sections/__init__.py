@@ -129,7 +129,7 @@ class RMSpropOptimizer(DenseOptions):
 
 
 class CustomOptimizer(CustomPart):
-    """A `torch.optim.Optimizer` of one's own, made with parameters, lr and its options."""
+    """A custom `torch.optim.Optimizer`, made with parameters, lr and its options."""
 
     lr: LearningRate = 0.002
 

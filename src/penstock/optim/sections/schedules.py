@@ -165,7 +165,7 @@ def rate_problems(schedule: Section, base: float, base_name: str = "lr") -> Iter
 
 
 class CustomLR(CustomPart):
-    """A schedule of one's own: called with its options, the place gives a function of base and n."""
+    """A custom schedule: called with the options, what is imported gives a function of base and n."""
 
     by_epoch: bool = False
     """Count epochs instead of steps."""

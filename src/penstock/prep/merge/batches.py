@@ -20,14 +20,14 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.prep.merge.merge_options import DeclaredTypes, MergeOptions
 from penstock.readers.batch_files import SUFFIXES, is_pickled, load_batch, read_array, read_header
-from penstock.readers.batch_layouts import BatchHeader, StoredArray
+from penstock.readers.batch_layouts import BatchArray, BatchHeader
 from penstock.readers.pickled_samples import PICKLE_SUFFIXES, pickled_schema
 from penstock.readers.store_schema import (
     MANIFEST_NAME,
     BatchRecord,
     DamagedFile,
-    Manifest,
     MissingFile,
+    StoreManifest,
     StoreSchema,
     check_finished,
 )
@@ -124,12 +124,12 @@ def find_batches(intermediate_dir: Path, options: MergeOptions | None = None) ->
     return read_folder(intermediate_dir, options)[0]
 
 
-def read_folder(folder: Path, options: MergeOptions | None = None) -> tuple[Batches, Manifest | None]:
+def read_folder(folder: Path, options: MergeOptions | None = None) -> tuple[Batches, StoreManifest | None]:
     """The files that the manifest of a folder lists; without one they are taken as their names are numbered."""
     options = options or MergeOptions()
     if not (folder / MANIFEST_NAME).exists():
         return read_batches(folder, list_batch_files(folder), options), None
-    manifest = Manifest.read(folder)
+    manifest = StoreManifest.read(folder)
     if not manifest.batches:
         raise DataError(
             f"{folder}: has no samples: penstock prep found none in {len(manifest.inputs):,} input files, or "
@@ -221,7 +221,7 @@ def _header(path: Path, schema: StoreSchema | None, allow_pickle: bool) -> Batch
         return read_header(path)
     arrays = load_batch(path, allow_pickle=True, schema=schema)
     stored = {
-        name: StoredArray(name, array.dtype, array.shape, 0, 0, _PICKLED, array_checksum(array))
+        name: BatchArray(name, array.dtype, array.shape, 0, 0, _PICKLED, array_checksum(array))
         for name, array in arrays.items()
     }
     return BatchHeader(path, _PICKLED, path.stat().st_size, stored)

@@ -154,7 +154,7 @@ def _merge_to(
 
 
 @dataclass(frozen=True)
-class Task:
+class MergeTask:
     """One piece of work: it can be done in any process, and again after a kill, with the same bytes."""
 
     number: int
@@ -169,30 +169,35 @@ class Task:
         return f"part {self.number} of the merge"
 
 
-def _plan_tasks(plan: MergePlan, buckets: Buckets | None) -> list[list[Task]]:
+def _plan_tasks(plan: MergePlan, buckets: Buckets | None) -> list[list[MergeTask]]:
     """All tasks; those of a phase may run at once, and must be done before the next begins."""
     counts = plan.batches.num_samples
     if buckets is None:
         return [
             [
-                Task(number, "copy", part, int(counts[part.start : part.stop].sum()))
+                MergeTask(number, "copy", part, int(counts[part.start : part.stop].sum()))
                 for number, part in enumerate(plan.parts())
             ]
         ]
-    scattered = [Task(number, "scatter", part, 0) for number, part in enumerate(buckets.parts)]
+    scattered = [MergeTask(number, "scatter", part, 0) for number, part in enumerate(buckets.parts)]
     # Buckets of a part have the same first bits, however many there are.
     step = 1 << (buckets.bits - buckets.part_bits)
     parts = [range(first, first + step) for first in range(0, len(buckets.ends), step)]
     gathered = [
-        Task(number, "gather", part, buckets.bounds(part[-1])[1] - buckets.bounds(part[0])[0])
+        MergeTask(number, "gather", part, buckets.bounds(part[-1])[1] - buckets.bounds(part[0])[0])
         for number, part in enumerate(parts, len(scattered))
     ]
     return [scattered, gathered]
 
 
 def _run_task(
-    plan: MergePlan, folder: Path, buckets: Buckets | None, extents: Extents, task: Task, _send: Any = None
-) -> tuple[Task, Wrote]:
+    plan: MergePlan,
+    folder: Path,
+    buckets: Buckets | None,
+    extents: Extents,
+    task: MergeTask,
+    _send: Any = None,
+) -> tuple[MergeTask, Wrote]:
     first_batch = 0 if buckets else task.chosen.start
     first_rows = dict(zip(plan.splitter.names, plan.starts[first_batch].tolist(), strict=True))
     if buckets is not None:
@@ -221,7 +226,7 @@ def _write_store(
     plan: MergePlan,
     folder: Path,
     buckets: Buckets | None,
-    phases: Sequence[Sequence[Task]],
+    phases: Sequence[Sequence[MergeTask]],
     progress: ProgressLogger | None,
 ) -> int:
     """Do what is not done of a merge, and write the manifest; returns how many tasks were done before."""
@@ -268,12 +273,14 @@ def _write_store(
     return kept
 
 
-class _MergeSupervisor(Supervisor[Task]):
+class _MergeSupervisor(Supervisor[MergeTask]):
     memory_cure = "lower merge_workers, or raise memory.limit"
     other_cure = "merge again: it goes on with what is done"
 
 
-def _run_tasks(run: Any, tasks: Sequence[Task], options: MergeOptions) -> Iterator[tuple[Task, Wrote]]:
+def _run_tasks(
+    run: Any, tasks: Sequence[MergeTask], options: MergeOptions
+) -> Iterator[tuple[MergeTask, Wrote]]:
     num_processes = min(options.workers, len(tasks))
     if num_processes > 1:
         with WorkerPool(run, num_processes, _MergeSupervisor()) as pool:

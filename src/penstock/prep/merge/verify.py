@@ -22,7 +22,7 @@ from penstock.runtime.progress import ProgressLogger
 
 SAMPLED_ROWS = 256
 
-_CURE = "penstock merge --restart writes the store anew"
+_CURE = "penstock merge --restart writes the store again"
 _MERGE_AGAIN = "penstock merge makes it of these"
 
 Numbers = NDArray[np.int64]
