@@ -17,8 +17,8 @@ from penstock.config.sizes import GIB, MIB
 from penstock.prep import prepare as preparing
 from penstock.prep.prepare import WorkerLimits, prepare
 from penstock.prep.sections import Preprocessing
-from penstock.prep.tasks import FileFailed
-from penstock.prep.watch import WatchOptions
+from penstock.prep.tasks import FileFailed, PrepTask, TaskProgress
+from penstock.prep.watch import Watch, WatchOptions
 from penstock.runtime.memory import MemoryMonitor, tree_bytes
 from penstock.runtime.worker_process import WorkerError
 from penstock.runtime.workers import PoolSize, WorkerPool
@@ -91,6 +91,21 @@ def begin_with(size: PoolSize, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many workers, whatever this process itself takes by now."""
     size = replace(size, setting="preprocessing.num_workers")
     monkeypatch.setattr(WorkerLimits, "pool_size", lambda *_: size)
+
+
+def test_memory_ends_a_preparation_only_where_no_worker_can_be_given_up(tmp_path: Path):
+    monitor = MemoryMonitor(limit_bytes=1 << 50, interval_seconds=None)
+    watch = Watch(tmp_path / "log.jsonl", [], [], WatchOptions(monitor=monitor, stops_when_exceeded=True), 2)
+
+    monitor.last_bytes = 1 << 51  # measured before a worker was given up
+    watch.tick()
+
+    monitor.report.limit_bytes = 1
+    watch.received(
+        PrepTask(0, ()), TaskProgress(0, 1, 1, "raw", has_written=True)
+    )  # the pool may still shrink
+    with pytest.raises(BudgetExceeded):
+        watch.tick()
 
 
 @pytest.mark.slow

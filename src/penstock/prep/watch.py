@@ -74,10 +74,15 @@ class Watch(Supervisor[PrepTask]):
         self._files[task.number] = task.files[0].path
 
     def received(self, task: PrepTask, event: TaskProgress | LeftOut) -> bool:
-        self.on_event(event)
+        self._add(event)
+        self._show()  # whether memory has run out is asked between messages, when the pool has had its chance to shrink
         return isinstance(event, TaskProgress) and event.has_written
 
     def on_event(self, event: TaskProgress | LeftOut) -> None:
+        self._add(event)
+        self.tick()
+
+    def _add(self, event: TaskProgress | LeftOut) -> None:
         self._files[event.task] = event.file
         if isinstance(event, LeftOut):
             self._progress.note(f"left out: {event.reason}")
@@ -85,7 +90,6 @@ class Watch(Supervisor[PrepTask]):
             self.write("left_out", task=event.task, file=event.file, reason=event.reason)
         else:
             self._running[event.task] = event
-        self.tick()
 
     def done(self, record: TaskRecord) -> None:
         self._running.pop(record.number, None)
@@ -96,7 +100,7 @@ class Watch(Supervisor[PrepTask]):
             for entry in record.inputs:
                 self.write("file", path=entry.path, bytes=entry.num_bytes, samples=entry.num_samples)
         self.write("task", task=record.number, samples=record.num_samples, batches=len(record.batches))
-        self.tick()
+        self._show()
 
     def died(self, task: PrepTask, end: WorkerEnd) -> PrepTask:
         return self.retried(task, end.how, advice_after(end))
@@ -127,16 +131,20 @@ class Watch(Supervisor[PrepTask]):
         )
         self.write("silent", task=task.number, file=file, seconds=round(seconds, 1))
 
-    def tick(self) -> None:
-        """Show how far it is; raise when somebody asked to stop, or memory has run out."""
+    def _show(self) -> None:
+        """Show how far it is; raise when somebody asked to stop."""
         files = self._files_done + sum(event.num_files for event in self._running.values())
         if files != self._progress.done:
             self._progress.advance(files - self._progress.done, self._fields)
         else:
             self._progress.refresh(self._fields)
         self._check_stop()
+
+    def tick(self) -> None:
+        """Show how far it is; raise when somebody asked to stop, or memory has run out."""
+        self._show()
         monitor = self._options.monitor
-        if monitor is not None and self._exceeds(monitor):
+        if monitor is not None and self.takes_too_much():
             taken, limit = format_size(monitor.last_bytes), format_size(monitor.report.limit_bytes)
             advice = "lower preprocessing.batch_size, or raise memory.limit"
             if monitor.report.start_bytes >= monitor.report.limit_bytes:
