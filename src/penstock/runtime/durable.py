@@ -98,9 +98,8 @@ class Journal:
     def cut_back(self, step: int) -> None:
         """Drop what was written after `step`, so that a resumed run does not report it twice."""
         kept = [record for record in self.read() if record.get("step", 0) <= step]
-        staging = self.path.with_suffix(".tmp")
-        staging.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
-        os.replace(staging, self.path)
+        with replacing(self.path) as stream:
+            stream.writelines(json.dumps(record).encode() + b"\n" for record in kept)
 
 
 def finite(value: Any) -> Any:
