@@ -216,9 +216,10 @@ def test_a_full_disk_is_one_line_and_leaves_the_older_checkpoint(store, monkeypa
     store.save(1, tensors(), {})
     monkeypatch.setattr("penstock.checkpoint.storage.os.fsync", full)
 
-    with pytest.raises(CheckpointError, match="No space left on device"):
+    with pytest.raises(CheckpointError, match="No space left on device") as caught:
         store.save(2, tensors(), {})
 
+    assert isinstance(caught.value.__cause__, OSError | CheckpointError), "so that --debug shows where"
     assert store.steps() == [1]
     assert store.latest().step == 1
 

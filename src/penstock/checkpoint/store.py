@@ -52,16 +52,16 @@ class Ranks:
 
         Without it a full disk on one rank would leave the others waiting.
         """
-        problem, result = "", None
+        problem, cause, result = "", None, None
         try:
             if self.world.rank == 0 or not first_only:
                 result = action()
         except (OSError, CheckpointError) as error:
-            problem = str(error)
+            problem, cause = str(error), error
         if self.world.num_ranks > 1:
             problem = next(filter(None, self.gather_strings(problem)), "")
         if problem:
-            raise CheckpointError(problem)
+            raise CheckpointError(problem) from cause
         return result  # type: ignore[return-value]  # no problem anywhere, so this rank has its result
 
     def gather_strings(self, text: str) -> list[str]:
