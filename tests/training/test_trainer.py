@@ -170,6 +170,29 @@ def test_the_run_ends_saved_and_evaluated_once(tmp_path):
     assert (ended.evaluated, ended.stopped_because, ended.is_repeated) == ({"auc": 0.5}, None, False)
 
 
+def test_what_callbacks_take_is_no_time_of_the_evaluation(tmp_path, monkeypatch):
+    seconds = [0.0]
+    monkeypatch.setattr("penstock.training.trainer.time.perf_counter", lambda: seconds[0])
+
+    def evaluate(interrupted):
+        seconds[0] += 2
+        return Evaluation({}, {}, 1)
+
+    def callback(event):
+        seconds[0] += 5
+
+    trainer = make_trainer(
+        FakeBatches(TWO_BATCHES),
+        Timetable(End(steps=1)),
+        tmp_path,
+        evaluate_model=evaluate,
+        listeners=[callback],
+    )
+    trainer.run()
+
+    assert [record["seconds"] for record in trainer.folder.evaluations.read()] == [2.0]
+
+
 @pytest.mark.parametrize(
     ("batches", "options", "problem"),
     [

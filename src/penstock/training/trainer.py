@@ -292,8 +292,8 @@ class Trainer:
             return
         self.evaluation, self.evaluated_step = evaluation, progress.step
         record = evaluation.as_record(progress.step, progress.epoch)
-        self._learn_from(evaluation, is_recalled=False)
         record["seconds"] = round(time.perf_counter() - started_at, 3)
+        self._learn_from(evaluation, is_recalled=False)
         if self.checkpoints.saved_step == progress.step:
             record["checkpoint"] = f"step-{progress.step}"
         self.folder.evaluations.write(record)
