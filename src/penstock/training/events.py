@@ -53,11 +53,10 @@ class Every:
     steps: int | None = None
     epochs: int | None = None
 
-    def due_after_step(self, progress: TrainingProgress) -> bool:
-        return self.steps is not None and progress.step % self.steps == 0
-
-    def due_after_epoch(self, progress: TrainingProgress) -> bool:
-        return self.epochs is not None and progress.epoch % self.epochs == 0
+    def due(self, progress: TrainingProgress, *, after_epoch: bool = False) -> bool:
+        """Whether it is due after the last step, or after the last epoch."""
+        interval, done = (self.epochs, progress.epoch) if after_epoch else (self.steps, progress.step)
+        return interval is not None and done % interval == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ from penstock.training.events import (
     Ended,
     Evaluated,
     Event,
-    Every,
     Listener,
     Logged,
     Saved,
@@ -196,7 +195,9 @@ class Trainer:
                 self._position, is_step = done.batch.resume_state, done.outcome.taken
                 self.count(done)
                 del done  # the next step needs the memory
-                if self._stops(Every.due_after_step if is_step else None) or end.reached(progress):
+                if is_step:
+                    self._do_due()
+                if self._decide() or end.reached(progress):
                     return
             if not progress.epoch_steps and not progress.epoch_overflows:
                 if not progress.skipped_batches:
@@ -208,7 +209,9 @@ class Trainer:
             progress.end_epoch()
             self.batches.set_epoch(progress.epoch)
             self._position = None
-            if self._stops(Every.due_after_epoch if progress.step else None):
+            if progress.step:
+                self._do_due(after_epoch=True)
+            if self._decide():
                 return
         if not progress.step:
             raise DataError(
@@ -244,7 +247,7 @@ class Trainer:
             if self.metrics.bound:
                 self.metrics.update(outcome.predictions, batch)
             self.emit(Step(progress, outcome.loss, self.pipeline.stopwatch))
-            if self.timetable.log_every.due_after_step(progress):
+            if self.timetable.log_every.due(progress):
                 self._log()
         elif outcome.overflowed:
             scale = self.failures.overflow(progress, batch)
@@ -256,15 +259,15 @@ class Trainer:
             progress.skipped_rows += batch.num_rows
             self.emit(Skipped(progress.step + 1, batch.num_rows, progress.skipped_batches))
 
-    def _stops(self, due: Callable[[Every, TrainingProgress], bool] | None = None) -> bool:
-        """Do what is due, then save if somebody asks for it; gives whether to stop.
-
-        Saving comes first, so that an evaluation always speaks of a checkpoint that exists.
-        """
-        if due is not None and due(self.timetable.save_every, self.progress):
+    def _do_due(self, *, after_epoch: bool = False) -> None:
+        """Saving comes first, so that an evaluation always speaks of a checkpoint that exists."""
+        if self.timetable.save_every.due(self.progress, after_epoch=after_epoch):
             self.save()
-        if due is not None and due(self.timetable.evaluate_every, self.progress):
+        if self.timetable.evaluate_every.due(self.progress, after_epoch=after_epoch):
             self.evaluate()
+
+    def _decide(self) -> bool:
+        """Agree with all ranks, and save if a callback asked for it; gives whether to stop after this step."""
         stop = self.interrupted() or self.stop_reason is not None
         decided = self.agreement.decide(Wishes(stop, self.control.save_asked))
         self.control.save_asked = False
@@ -314,10 +317,10 @@ class Trainer:
             self.emit(Evaluated(progress.step, progress.epoch, evaluation, is_recalled, is_repeated))
         if is_best and early_stop is not None and early_stop.restore_best:
             self.save()
-        self._stops()
+        self._decide()  # saves now, so that the record names the checkpoint; whether to stop is asked after the step
 
     def _log(self, closing: bool = True) -> None:
-        """Tell the numbers since the last time; a window that stays open goes on when the run does."""
+        """Report the numbers since the last time; a window that stays open goes on when the run does."""
         progress, (since, step, rows) = self.progress, self._counted_from
         now = time.perf_counter()
         scaling = self.failures.scaling
@@ -334,7 +337,7 @@ class Trainer:
         if closing:
             progress.window_steps, progress.window_loss = 0, 0.0
         self.emit(Logged(progress, numbers, rates, metrics, remarks))
-        self._stops()
+        self._decide()  # saves now, before an evaluation; whether to stop is asked after the step
 
     def _catch_up(self) -> None:
         """Do what a kill may have come before: reporting the checkpoint one continues from, and evaluating it."""
@@ -352,8 +355,8 @@ class Trainer:
         self.emit(Saved(progress.step, {} if known is None else known.values))
         if self.evaluation is not None:
             self._learn_from(self.evaluation, is_recalled=True)
-        at_epoch_end = progress.epoch_steps == 0 and every.due_after_epoch(progress)
-        if every.due_after_step(progress) or at_epoch_end:
+        at_epoch_end = progress.epoch_steps == 0 and every.due(progress, after_epoch=True)
+        if every.due(progress) or at_epoch_end:
             self.evaluate()
 
     def _restore_best(self, early_stop: EarlyStop, best_step: int) -> None:
