@@ -41,6 +41,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     sync_path(path.parent)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a file of one string so that a kill leaves the old one or the new one, never a part."""
+    with replacing(path) as stream:
+        stream.write(text.encode())
+
+
 def remove_partial(directory: Path) -> int:
     """Remove what killed writers left in a directory nobody else is writing to; gives the number of files."""
     found = [path for path in directory.glob(f".*{PARTIAL_SUFFIX}") if path.is_file()]
@@ -98,8 +104,7 @@ class Journal:
     def cut_back(self, step: int) -> None:
         """Drop what was written after `step`, so that a resumed run does not report it twice."""
         kept = [record for record in self.read() if record.get("step", 0) <= step]
-        with replacing(self.path) as stream:
-            stream.writelines(json.dumps(record).encode() + b"\n" for record in kept)
+        replace_text(self.path, "".join(json.dumps(record) + "\n" for record in kept))
 
 
 def finite(value: Any) -> Any:

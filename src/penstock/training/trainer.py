@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from penstock.config.errors import DataError, PenstockError
+from penstock.runtime.durable import replace_text
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.world import Resumable, State
 from penstock.tensors.batch import Batch
@@ -287,7 +288,7 @@ class Trainer:
             self.checkpoints.restore_parameters(best_step)
             self._recall_evaluation(best_step)
             self.restored_step = best_step
-        self.folder.write_text(self.folder.path / MARK, early_stop.mark())
+        replace_text(self.folder.path / MARK, early_stop.mark())
 
     def _recall_evaluation(self, step: int) -> None:
         """Take up the evaluation of this step that was made before, where there is one."""
