@@ -118,7 +118,7 @@ def finite(value: Any) -> Any:
 
 @contextmanager
 def locked_folder(folder: Path, when_busy: str) -> Iterator[None]:
-    """Nobody else holds the folder until this process ends, however it ends; `when_busy` tells that somebody does."""
+    """Nobody else holds the folder until this process ends, however it ends; `when_busy`: the error if one does."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -131,7 +131,7 @@ def locked_folder(folder: Path, when_busy: str) -> Iterator[None]:
 
 
 def check_replaceable(out: Path, what: str, marker: str, overwrite: bool) -> None:
-    """Refuse an output folder whose content would be lost, unless `marker` is there, which tells that it is `what`."""
+    """Refuse an output folder whose content would be lost, unless the file `marker` shows that it is `what`."""
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out}: is a file; the output is a directory")
     if not out.exists() or not any(out.iterdir()):

@@ -155,7 +155,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A checkpoint is whole. A run that continues tells of the one it starts from again."""
+    """A checkpoint is whole. A run that continues reports the one it starts from again."""
 
     step: int
     evaluated: Mapping[str, float]
