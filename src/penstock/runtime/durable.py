@@ -71,12 +71,6 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def remove_at_once(directory: Path, hidden: Path) -> None:
-    """Remove a directory so that a kill leaves it either complete or out of sight under its hidden name."""
-    directory.rename(hidden)
-    shutil.rmtree(hidden, ignore_errors=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Journal:
     """A file with one JSON object per line, appended to; cut back when a run resumes."""
@@ -85,7 +79,7 @@ class Journal:
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one record. Numbers that are not finite become null, since JSON has none."""
-        line = json.dumps({key: finite(value) for key, value in record.items()}, allow_nan=False)
+        line = json.dumps(finite(record), allow_nan=False)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 

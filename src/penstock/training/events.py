@@ -54,7 +54,6 @@ class Every:
     epochs: int | None = None
 
     def due(self, progress: TrainingProgress, *, after_epoch: bool = False) -> bool:
-        """Whether it is due after the last step, or after the last epoch."""
         interval, done = (self.epochs, progress.epoch) if after_epoch else (self.steps, progress.step)
         return interval is not None and done % interval == 0
 
@@ -142,8 +141,6 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """An evaluation is there."""
-
     step: int
     epoch: int
     evaluation: Evaluation
