@@ -75,16 +75,12 @@ def test_files_can_be_read_by_any_safetensors_reader(store):
         assert torch.equal(read[name], tensor), name
 
 
-def test_the_newest_and_the_protected_are_kept(tmp_path):
-    store = CheckpointStore(tmp_path, keep=2)
-    for step in (1, 2, 3, 4):
-        store.save(step, tensors(), {}, protect=[1])
-
-    assert store.steps() == [1, 3, 4]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-1", "step-3", "step-4"]
-
-
-def test_leftovers_of_killed_runs_are_passed_over_and_removed(store):
+@pytest.mark.parametrize(
+    "tidy",
+    [lambda store: store.save(4, tensors(), {}, protect=[1]), lambda store: store.remove_stale(protect=[1])],
+    ids=["by saving", "by continuing"],
+)
+def test_the_newest_and_the_protected_are_kept_and_leftovers_of_killed_runs_are_removed(store, tidy):
     for step in (1, 2, 3, 4):
         store.save(step, tensors(), {})
     (store.directory / ".step-0.removed").mkdir()
@@ -92,7 +88,7 @@ def test_leftovers_of_killed_runs_are_passed_over_and_removed(store):
     (store.directory / ".step-5.tmp" / "rank-00000.safetensors").write_bytes(b"half")
     assert store.steps() == [1, 2, 3, 4]
 
-    CheckpointStore(store.directory, keep=2).remove_stale(protect=[1])
+    tidy(CheckpointStore(store.directory, keep=2))
 
     assert sorted(path.name for path in store.directory.iterdir()) == ["step-1", "step-3", "step-4"]
 
@@ -216,9 +212,10 @@ def test_a_full_disk_is_one_line_and_leaves_the_older_checkpoint(store, monkeypa
     store.save(1, tensors(), {})
     monkeypatch.setattr("penstock.checkpoint.storage.os.fsync", full)
 
-    with pytest.raises(CheckpointError, match="No space left on device"):
+    with pytest.raises(CheckpointError, match="No space left on device") as caught:
         store.save(2, tensors(), {})
 
+    assert isinstance(caught.value.__cause__, OSError | CheckpointError), "so that --debug shows where"
     assert store.steps() == [1]
     assert store.latest().step == 1
 

@@ -57,8 +57,8 @@ def test_the_run_has_all_that_could_get_lost(undisturbed):
 
 
 MOMENTS = {
-    "before the first step": (r"open /run/\.run\.yaml\.tmp", 0, 0.0),
-    "in the first steps": (r"os.rename /run/\.version\.tmp", 0, 0.1),
+    "before the first step": (r"open /run/\.run\.yaml\..*", 0, 0.0),
+    "in the first steps": (r"os.rename /run/\.version\..*", 0, 0.1),
     "while rows are put aside": (r"open /run/nonfinite/.*", 0, 0.0),
     "before a checkpoint is whole": (r"open /run/checkpoints/\.step-20\.tmp/manifest\.json", 0, 0.0),
     "before a checkpoint is visible": (r"os.rename /run/checkpoints/\.step-30\.tmp", 0, 0.0),
@@ -70,7 +70,7 @@ MOMENTS = {
     "before the last checkpoint": (r"os.mkdir /run/checkpoints/\.step-\d+\.tmp", -1, 0.0),
     "before the last evaluation": (r"os.rename /run/checkpoints/\.step-\d+\.tmp", -1, 0.001),
     "while the best is restored": (r"open /run/checkpoints/step-\d+/rank-00000\.safetensors", -1, 0.0),
-    "before the best is marked": (r"os.rename /run/\.best\.json\.tmp", 0, 0.0),
+    "before the best is marked": (r"os.rename /run/\.best\.json\..*", 0, 0.0),
     "before the end is told": (r"open /run/log\.jsonl", -1, 0.0),
     "before the report": (r"open /run/report\.html", 0, 0.0),
 }

@@ -81,7 +81,7 @@ class FakeFailures:
         return 1.0
 
 
-def told(event: Event) -> str | None:
+def brief(event: Event) -> str | None:
     """One event in a few letters."""
     match event:
         case Step():
@@ -110,12 +110,12 @@ def make_trainer(
     listeners: Any = (),
     **options: Any,
 ) -> Trainer:
-    """A trainer whose events are told to the source's list."""
+    """A trainer whose events are added to the source's list."""
     progress = progress or TrainingProgress()
     rates = LearningRates({})
 
     def listen(event: Event) -> None:
-        if (text := told(event)) is not None:
+        if (text := brief(event)) is not None:
             source.events.append(text)
 
     given: dict[str, Any] = {

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config.errors import CheckpointError, ConfigError
+from penstock.runtime.durable import PARTIAL_SUFFIX
 from penstock.runtime.world import installed_versions
 from penstock.training.model_dir import ModelDir
 
@@ -39,7 +40,10 @@ def test_a_run_that_goes_on_began_when_it_began(tmp_path):
     assert (facts["data"], facts["packages"]) == ({"train/a.parquet": 123}, installed_versions())
 
     folder.log.write({"step": 1, "loss": 0.5})
+    for name in ("run.yaml", "mine"):
+        (tmp_path / f".{name}.0123abcd{PARTIAL_SUFFIX}").touch()
     folder.begin("", {}, None, is_new=True)
+    assert [path.name for path in tmp_path.glob(".*")] == [f".mine.0123abcd{PARTIAL_SUFFIX}"]
     assert folder.log.read() == folder.evaluations.read() == []
     assert folder.started_at != began
 

@@ -1,8 +1,10 @@
 """Metrics of all tasks, fed batch by batch."""
 
 import pyarrow as pa
+import pytest
 import torch
 
+from penstock.config.errors import DataError
 from penstock.metrics.auc import AUC
 from penstock.metrics.exact_auc import ExactAUC
 from penstock.metrics.grouped_auc import GroupedAUC
@@ -39,7 +41,7 @@ def test_a_mean_over_groups_says_how_many_there_were():
     }
 
 
-def test_a_metric_with_other_options_starts_anew_and_says_so(caplog):
+def test_a_metric_with_other_options_starts_over_and_says_so(caplog):
     before = auc_metrics()
     before.update({"probs": torch.tensor([0.2, 0.7])}, CLICKS)
     after = TaskMetrics({"auc": BoundMetric("auc", AUC(50), "probs", "click")})
@@ -50,7 +52,27 @@ def test_a_metric_with_other_options_starts_anew_and_says_so(caplog):
     assert "the metric 'auc' counted otherwise so far and starts over" in caplog.text
 
 
-def test_the_share_of_the_plan_is_told_what_metrics_hold_and_what_computing_takes():
+class Typo(AUC):
+    @property
+    def undefined_because(self):
+        return {}["reason"]
+
+    def load_state_dict(self, state):
+        raise KeyError("counts")
+
+
+@pytest.mark.parametrize(
+    ("action", "problem"),
+    [(TaskMetrics.remarks, "'reason'"), (lambda metrics: metrics.load_state_dict({"typo": {}}), "'counts'")],
+)
+def test_a_custom_metric_that_fails_is_named(action, problem):
+    metrics = TaskMetrics({"typo": BoundMetric("typo", Typo(), "probs", "click", custom="own:Typo")})
+
+    with pytest.raises(DataError, match=f"custom_metric 'own:Typo': fails: KeyError: {problem}"):
+        action(metrics)
+
+
+def test_the_share_of_the_plan_counts_what_metrics_hold_and_what_computing_takes():
     share = Share("evaluation metrics", 1000)
     metrics = TaskMetrics({"auc": BoundMetric("auc", ExactAUC(), "probs", "click")}, share=share, num_rows=2)
 

@@ -155,19 +155,30 @@ def test_the_position_that_is_saved_is_that_of_the_last_finished_batch(tmp_path)
     assert checkpoints.positions == {step: {"epoch": 0, "given": step} for step in (1, 2, 3, 4)}
 
 
-def test_the_run_ends_saved_and_evaluated_once(tmp_path):
-    events = []
+def test_the_run_ends_saved_and_evaluated_once_and_its_seconds_are_without_callbacks(tmp_path, monkeypatch):
+    events, seconds = [], [0.0]
+    monkeypatch.setattr("penstock.training.trainer.time.perf_counter", lambda: seconds[0])
+
+    def evaluate(interrupted):
+        seconds[0] += 2
+        return Evaluation({"auc": 0.5}, {}, 1)
+
+    def callback(event):
+        seconds[0] += 5
+
     trainer = make_trainer(
         FakeBatches(TWO_BATCHES, events),
         Timetable(End(epochs=1), Every(epochs=1), Every(epochs=1)),
         tmp_path,
-        evaluate_model=lambda interrupted: Evaluation({"auc": 0.5}, {}, 1),
+        evaluate_model=evaluate,
+        listeners=[callback],
     )
 
     ended = trainer.run()
 
     assert events == ["step 1", "step 2", "epoch 1", "save 2", "evaluate 2", "end"]
     assert (ended.evaluated, ended.stopped_because, ended.is_repeated) == ({"auc": 0.5}, None, False)
+    assert [record["seconds"] for record in trainer.folder.evaluations.read()] == [2.0]
 
 
 @pytest.mark.parametrize(

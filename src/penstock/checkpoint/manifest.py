@@ -134,7 +134,6 @@ class TensorDifference:
 
     @classmethod
     def between(cls, stored: Mapping[str, TensorRecord], wanted: Mapping[str, TensorRecord]) -> Self:
-        """Compare by name, then shape and dtype."""
         changed = [
             f"{name} (checkpoint {stored[name]}, model {wanted[name]})"
             for name in sorted(stored.keys() & wanted.keys())

@@ -25,7 +25,7 @@ from penstock.checkpoint.manifest import (
 )
 from penstock.config.errors import CheckpointError
 from penstock.runtime.checksums import file_checksum
-from penstock.runtime.durable import remove_at_once, sync_path, write_durably
+from penstock.runtime.durable import sync_path, write_durably
 from penstock.runtime.world import Collectives, OneProcess, World, installed_versions
 
 if TYPE_CHECKING:
@@ -52,16 +52,16 @@ class Ranks:
 
         Without it a full disk on one rank would leave the others waiting.
         """
-        problem, result = "", None
+        problem, cause, result = "", None, None
         try:
             if self.world.rank == 0 or not first_only:
                 result = action()
         except (OSError, CheckpointError) as error:
-            problem = str(error)
+            problem, cause = str(error), error
         if self.world.num_ranks > 1:
             problem = next(filter(None, self.gather_strings(problem)), "")
         if problem:
-            raise CheckpointError(problem)
+            raise CheckpointError(problem) from cause
         return result  # type: ignore[return-value]  # no problem anywhere, so this rank has its result
 
     def gather_strings(self, text: str) -> list[str]:
@@ -241,7 +241,10 @@ class CheckpointStore:
             return
         for step in self.steps()[: -self.keep]:
             if step not in protect:
-                remove_at_once(self.directory / f"step-{step}", self.directory / f".step-{step}.removed")
+                # A kill leaves it complete, or out of sight under its hidden name.
+                hidden = self.directory / f".step-{step}.removed"
+                (self.directory / f"step-{step}").rename(hidden)
+                shutil.rmtree(hidden, ignore_errors=True)
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints that look whole (all files there, with their sizes), rising."""

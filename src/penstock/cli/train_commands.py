@@ -107,10 +107,9 @@ def train(
             fail("stopped before the first step: nothing was trained, and nothing is saved", EXIT_STOPPED)
         if text_config:
             from penstock.config.write import dump_text
-            from penstock.training.model_dir import ModelDir
+            from penstock.runtime.durable import replace_text
 
-            folder = ModelDir(Path(run.model_dir))
-            folder.write_text(folder.path / "run.config", dump_text(run))
+            replace_text(Path(run.model_dir) / "run.config", dump_text(run))
         print(training_summary(result))
         if result.exit_code:
             raise typer.Exit(result.exit_code)

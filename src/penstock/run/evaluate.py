@@ -27,12 +27,12 @@ from penstock.run.training import (
     share_metrics,
 )
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.durable import finite
+from penstock.runtime.durable import finite, replace_text
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import ProgressLogger
 from penstock.training.evaluate import Evaluation
 from penstock.training.evaluate import evaluate as evaluate_loop
-from penstock.training.model_dir import NAMES_OF_A_RUN, ModelDir
+from penstock.training.model_dir import NAMES_OF_A_RUN
 from penstock.training.task_metrics import TaskMetrics
 from penstock.training.trainer import no_batch
 
@@ -168,7 +168,6 @@ def evaluate_checkpoint(
             "losses": evaluation.losses,
             **({"remarks": evaluation.remarks} if evaluation.remarks else {}),
         }
-        folder = ModelDir(Path(run.model_dir))
         text = json.dumps(finite(facts), indent=2, allow_nan=False) + "\n"
-        folder.write_text(folder.path / result_filename, text)
+        replace_text(Path(run.model_dir) / result_filename, text)
     return result

@@ -29,8 +29,8 @@ from penstock.run.training import ShardedModel, Training, share_model
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import limit_of
 from penstock.training.best import BestMetric, marked_step, require_best_step
+from penstock.training.checkpoints import RunCheckpoints, load_whole_model
 from penstock.training.model_dir import ModelDir
-from penstock.training.trainer import RunCheckpoints, load_whole_model
 
 logger = logging.getLogger(__name__)
 

@@ -40,11 +40,12 @@ from penstock.runtime.world import Resumable, StopRequest, available_cores, stop
 from penstock.tensors.loader import BatchLoader
 from penstock.training.best import best_step
 from penstock.training.callbacks import Callbacks, Control
+from penstock.training.checkpoints import RunCheckpoints
 from penstock.training.events import Ended, Event, Listener, Started
 from penstock.training.failures import Failures
 from penstock.training.model_dir import ModelDir
 from penstock.training.step import Pipeline
-from penstock.training.trainer import RunCheckpoints, Trainer
+from penstock.training.trainer import Trainer
 
 
 @dataclass(frozen=True, slots=True)

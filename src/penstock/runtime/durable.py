@@ -41,6 +41,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     sync_path(path.parent)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a file of one string so that a kill leaves the old one or the new one, never a part."""
+    with replacing(path) as stream:
+        stream.write(text.encode())
+
+
 def remove_partial(directory: Path) -> int:
     """Remove what killed writers left in a directory nobody else is writing to; gives the number of files."""
     found = [path for path in directory.glob(f".*{PARTIAL_SUFFIX}") if path.is_file()]
@@ -65,12 +71,6 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def remove_at_once(directory: Path, hidden: Path) -> None:
-    """Remove a directory so that a kill leaves it either complete or out of sight under its hidden name."""
-    directory.rename(hidden)
-    shutil.rmtree(hidden, ignore_errors=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Journal:
     """A file with one JSON object per line, appended to; cut back when a run resumes."""
@@ -79,7 +79,7 @@ class Journal:
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one record. Numbers that are not finite become null, since JSON has none."""
-        line = json.dumps({key: finite(value) for key, value in record.items()}, allow_nan=False)
+        line = json.dumps(finite(record), allow_nan=False)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
@@ -98,9 +98,7 @@ class Journal:
     def cut_back(self, step: int) -> None:
         """Drop what was written after `step`, so that a resumed run does not report it twice."""
         kept = [record for record in self.read() if record.get("step", 0) <= step]
-        staging = self.path.with_suffix(".tmp")
-        staging.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
-        os.replace(staging, self.path)
+        replace_text(self.path, "".join(json.dumps(record) + "\n" for record in kept))
 
 
 def finite(value: Any) -> Any:
@@ -114,7 +112,7 @@ def finite(value: Any) -> Any:
 
 @contextmanager
 def locked_folder(folder: Path, when_busy: str) -> Iterator[None]:
-    """Nobody else holds the folder until this process ends, however it ends; `when_busy` tells that somebody does."""
+    """Nobody else holds the folder until this process ends, however it ends; `when_busy`: the error if one does."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -127,7 +125,7 @@ def locked_folder(folder: Path, when_busy: str) -> Iterator[None]:
 
 
 def check_replaceable(out: Path, what: str, marker: str, overwrite: bool) -> None:
-    """Refuse an output folder whose content would be lost, unless `marker` is there, which tells that it is `what`."""
+    """Refuse an output folder whose content would be lost, unless the file `marker` shows that it is `what`."""
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out}: is a file; the output is a directory")
     if not out.exists() or not any(out.iterdir()):

@@ -53,11 +53,9 @@ class Every:
     steps: int | None = None
     epochs: int | None = None
 
-    def due_after_step(self, progress: TrainingProgress) -> bool:
-        return self.steps is not None and progress.step % self.steps == 0
-
-    def due_after_epoch(self, progress: TrainingProgress) -> bool:
-        return self.epochs is not None and progress.epoch % self.epochs == 0
+    def due(self, progress: TrainingProgress, *, after_epoch: bool = False) -> bool:
+        interval, done = (self.epochs, progress.epoch) if after_epoch else (self.steps, progress.step)
+        return interval is not None and done % interval == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +141,6 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """An evaluation is there."""
-
     step: int
     epoch: int
     evaluation: Evaluation
@@ -156,7 +152,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A checkpoint is whole. A run that continues tells of the one it starts from again."""
+    """A checkpoint is whole. A run that continues reports the one it starts from again."""
 
     step: int
     evaluated: Mapping[str, float]

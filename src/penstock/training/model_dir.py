@@ -15,7 +15,7 @@ import yaml
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import CheckpointError, ConfigError
-from penstock.runtime.durable import Journal, sync_path, write_durably
+from penstock.runtime.durable import PARTIAL_SUFFIX, Journal, replace_text
 from penstock.runtime.world import installed_versions
 from penstock.training.best import MARK
 
@@ -86,24 +86,20 @@ class ModelDir:
         first checkpoint. `data` are bytes by file.
         """
         self.path.mkdir(parents=True, exist_ok=True)
+        for name in NAMES_OF_A_RUN:  # other hidden files may be the user's, or of an evaluation that goes on
+            for left_by_kill in self.path.glob(f".{name}.*{PARTIAL_SUFFIX}"):
+                left_by_kill.unlink(missing_ok=True)
         if is_new:
             for path in (self.log.path, self.evaluations.path, self.version_file):
                 path.unlink(missing_ok=True)
         (self.path / MARK).unlink(missing_ok=True)
         started_at = self.started_at
-        self.write_text(self.run_file, run_file)
+        replace_text(self.run_file, run_file)
         began = datetime.now(UTC) if started_at is None else datetime.fromtimestamp(started_at, UTC)
         facts = {"started_at": began.isoformat(), "packages": installed_versions(), "data": data}
-        self.write_text(self.version_file, json.dumps(facts, indent=2) + "\n")
+        replace_text(self.version_file, json.dumps(facts, indent=2) + "\n")
         if profile is not None:
-            self.write_text(self.data_profile, json.dumps(profile, indent=1, default=str) + "\n")
-
-    def write_text(self, path: Path, text: str) -> None:
-        """Write a file of the run so that a kill leaves the old one or the new one, never a part."""
-        staging = path.with_name(f".{path.name}.tmp")
-        write_durably(staging, text.encode())
-        staging.replace(path)
-        sync_path(path.parent)
+            replace_text(self.data_profile, json.dumps(profile, indent=1, default=str) + "\n")
 
     @contextmanager
     def lock(self, resume: bool = False) -> Iterator[None]:

@@ -71,10 +71,15 @@ class TaskMetrics:
         """By name: why a value is undefined, its metric's `remark`, and how many rows it is without."""
         found = {}
         for name, metric in self._read.items():
-            count = metric.num_left_out
-            left_out = f"without {count:,} row{'s' * (count > 1)} whose prediction is NaN" if count else None
-            parts = (metric.undefined_because, getattr(metric, "remark", None), left_out)
-            found[name] = "; ".join(filter(None, parts))
+            try:
+                count = metric.num_left_out
+                left_out = (
+                    f"without {count:,} row{'s' * (count > 1)} whose prediction is NaN" if count else None
+                )
+                parts = (metric.undefined_because, getattr(metric, "remark", None), left_out)
+                found[name] = "; ".join(filter(None, parts))
+            except Exception as error:
+                self.bound[name].raise_named(error)
         return {name: remark for name, remark in found.items() if remark}
 
     def reset(self) -> None:
@@ -94,14 +99,16 @@ class TaskMetrics:
 
     def load_state_dict(self, state: State) -> None:
         """Go on counting; a metric that the run did not have before, or with other options, starts again."""
-        for name, metric in self.bound.items():
+        for name, bound in self.bound.items():
             if name not in state:
                 continue
             try:
-                metric.metric.load_state_dict(state[name])
+                bound.metric.load_state_dict(state[name])
             except CheckpointError as error:
                 _logger.warning("the metric '%s' counted otherwise so far and starts over (%s)", name, error)
-                metric.metric.reset()
+                bound.metric.reset()
+            except Exception as error:
+                bound.raise_named(error)
 
     def _lease(self, computing: bool = False) -> None:
         """Values are worked out one after the other, so that one metric at a time needs more than it holds."""

@@ -1,33 +1,24 @@
-"""The trainer: draws finished steps from a pipeline, decides what is due, and reports by events what happened.
-
-Everything of a run that a checkpoint holds, and how it comes back, is `RunCheckpoints`.
-"""
+"""The trainer: draws finished steps from a pipeline, decides what is due, and reports by events what happened."""
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
-import torch
-from torchrec.distributed.model_parallel import DistributedModelParallel
-from torchrec.optim.keyed import KeyedOptimizer
-
-from penstock.checkpoint import Checkpoint, CheckpointStore
-from penstock.config.errors import CheckpointError, DataError, PenstockError
-from penstock.distributed.state import load_model_state, load_training_state, training_state
-from penstock.optim.dense import DenseAverages
+from penstock.config.errors import DataError, PenstockError
+from penstock.runtime.durable import replace_text
 from penstock.runtime.memory import MemoryMonitor
 from penstock.runtime.world import Resumable, State
 from penstock.tensors.batch import Batch
-from penstock.training.best import MARK, BestMetric, EarlyStop, best_step
+from penstock.training.best import MARK, EarlyStop
 from penstock.training.callbacks import Control
+from penstock.training.checkpoints import RunCheckpoints
 from penstock.training.evaluate import Evaluation
 from penstock.training.events import (
     Ended,
     Evaluated,
     Event,
-    Every,
     Listener,
     Logged,
     Saved,
@@ -41,75 +32,6 @@ from penstock.training.failures import Failures
 from penstock.training.model_dir import ModelDir
 from penstock.training.step import Agreement, FinishedStep, LearningRates, Pipeline, Wishes
 from penstock.training.task_metrics import TaskMetrics
-
-
-@dataclass(slots=True)
-class RunCheckpoints:
-    store: CheckpointStore
-    module: DistributedModelParallel
-    optimizer: KeyedOptimizer
-    averages: DenseAverages | None
-    resumables: Mapping[str, Resumable]
-    """What else has a state, by the name of its document in a checkpoint."""
-    documents: Mapping[str, Any]
-    """What every checkpoint of the run says, whatever the step."""
-    folder: ModelDir
-    best_metric: BestMetric
-    early_stop: EarlyStop | None
-    saved_step: int | None = field(default=None, init=False)
-    """The newest step that has a whole checkpoint."""
-
-    def save(self, progress: TrainingProgress, position: State) -> None:
-        """Write one checkpoint: whole, or absent. `position` is that after the last row of the last finished batch."""
-        documents = {
-            "progress": asdict(progress),
-            "position": [position],
-            "generator": torch.get_rng_state().numpy(),
-            **self.documents,
-            **{name: part.state_dict() for name, part in self.resumables.items()},
-        }
-        protected = self._best_steps(progress.step) if self.store.keep else ()
-        state = training_state(self.module, self.optimizer, self.averages)
-        self.store.save(progress.step, state, documents, protect=protected)
-        self.saved_step = progress.step
-
-    def restore(
-        self, checkpoint: Checkpoint, progress: TrainingProgress, *, optimizer: bool, without: set[str]
-    ) -> None:
-        """Bring everything but the position in the data to where it was; resumables in `without` begin again."""
-        if optimizer:
-            load_training_state(checkpoint, self.module, self.optimizer, self.averages)
-        else:
-            load_whole_model(checkpoint, self.module)
-        for name, value in checkpoint.documents["progress"].items():
-            setattr(progress, name, value)
-        for name, part in self.resumables.items():
-            if name in checkpoint.documents and name not in without:
-                part.load_state_dict(checkpoint.documents[name])
-        torch.set_rng_state(torch.from_numpy(checkpoint.documents["generator"]))
-        self.saved_step = checkpoint.step
-
-    def remove_stale(self) -> None:
-        assert self.saved_step is not None
-        self.store.remove_stale(self._best_steps(self.saved_step) if self.store.keep else ())
-
-    def restore_parameters(self, step: int) -> None:
-        """Bring the model, and nothing else, to where it was after a step that is saved."""
-        load_whole_model(self.store.open(step), self.module)
-
-    def _best_steps(self, newest: int) -> tuple[int, ...]:
-        """The best steps before the newest, which stay though they are old."""
-        before = (record for record in self.folder.evaluations.read() if record["step"] < newest)
-        stopping = None if self.early_stop is None else self.early_stop.best_step
-        best = (best_step(before, self.best_metric), stopping)
-        return tuple(step for step in best if step is not None)
-
-
-def load_whole_model(checkpoint: Checkpoint, model: torch.nn.Module) -> None:
-    """Bring a model, and not its optimizers, to where it was; nothing of it may be missing or left over."""
-    difference = load_model_state(checkpoint, model)
-    if difference:
-        raise CheckpointError(f"{checkpoint.path}: does not fit this model: {difference}")
 
 
 class BatchSource(Resumable, Protocol):
@@ -196,7 +118,9 @@ class Trainer:
                 self._position, is_step = done.batch.resume_state, done.outcome.taken
                 self.count(done)
                 del done  # the next step needs the memory
-                if self._stops(Every.due_after_step if is_step else None) or end.reached(progress):
+                if is_step:
+                    self._do_due()
+                if self._decide() or end.reached(progress):
                     return
             if not progress.epoch_steps and not progress.epoch_overflows:
                 if not progress.skipped_batches:
@@ -208,7 +132,9 @@ class Trainer:
             progress.end_epoch()
             self.batches.set_epoch(progress.epoch)
             self._position = None
-            if self._stops(Every.due_after_epoch if progress.step else None):
+            if progress.step:
+                self._do_due(after_epoch=True)
+            if self._decide():
                 return
         if not progress.step:
             raise DataError(
@@ -244,7 +170,7 @@ class Trainer:
             if self.metrics.bound:
                 self.metrics.update(outcome.predictions, batch)
             self.emit(Step(progress, outcome.loss, self.pipeline.stopwatch))
-            if self.timetable.log_every.due_after_step(progress):
+            if self.timetable.log_every.due(progress):
                 self._log()
         elif outcome.overflowed:
             scale = self.failures.overflow(progress, batch)
@@ -256,15 +182,15 @@ class Trainer:
             progress.skipped_rows += batch.num_rows
             self.emit(Skipped(progress.step + 1, batch.num_rows, progress.skipped_batches))
 
-    def _stops(self, due: Callable[[Every, TrainingProgress], bool] | None = None) -> bool:
-        """Do what is due, then save if somebody asks for it; gives whether to stop.
-
-        Saving comes first, so that an evaluation always speaks of a checkpoint that exists.
-        """
-        if due is not None and due(self.timetable.save_every, self.progress):
+    def _do_due(self, *, after_epoch: bool = False) -> None:
+        """Saving comes first, so that an evaluation always speaks of a checkpoint that exists."""
+        if self.timetable.save_every.due(self.progress, after_epoch=after_epoch):
             self.save()
-        if due is not None and due(self.timetable.evaluate_every, self.progress):
+        if self.timetable.evaluate_every.due(self.progress, after_epoch=after_epoch):
             self.evaluate()
+
+    def _decide(self) -> bool:
+        """Agree with all ranks, and save if a callback asked for it; gives whether to stop after this step."""
         stop = self.interrupted() or self.stop_reason is not None
         decided = self.agreement.decide(Wishes(stop, self.control.save_asked))
         self.control.save_asked = False
@@ -292,8 +218,8 @@ class Trainer:
             return
         self.evaluation, self.evaluated_step = evaluation, progress.step
         record = evaluation.as_record(progress.step, progress.epoch)
-        self._learn_from(evaluation, is_recalled=False)
         record["seconds"] = round(time.perf_counter() - started_at, 3)
+        self._learn_from(evaluation, is_recalled=False)
         if self.checkpoints.saved_step == progress.step:
             record["checkpoint"] = f"step-{progress.step}"
         self.folder.evaluations.write(record)
@@ -314,10 +240,10 @@ class Trainer:
             self.emit(Evaluated(progress.step, progress.epoch, evaluation, is_recalled, is_repeated))
         if is_best and early_stop is not None and early_stop.restore_best:
             self.save()
-        self._stops()
+        self._decide()  # saves now, so that the record names the checkpoint; whether to stop is asked after the step
 
     def _log(self, closing: bool = True) -> None:
-        """Tell the numbers since the last time; a window that stays open goes on when the run does."""
+        """Report the numbers since the last time; a window that stays open goes on when the run does."""
         progress, (since, step, rows) = self.progress, self._counted_from
         now = time.perf_counter()
         scaling = self.failures.scaling
@@ -334,7 +260,7 @@ class Trainer:
         if closing:
             progress.window_steps, progress.window_loss = 0, 0.0
         self.emit(Logged(progress, numbers, rates, metrics, remarks))
-        self._stops()
+        self._decide()  # saves now, before an evaluation; whether to stop is asked after the step
 
     def _catch_up(self) -> None:
         """Do what a kill may have come before: reporting the checkpoint one continues from, and evaluating it."""
@@ -352,8 +278,8 @@ class Trainer:
         self.emit(Saved(progress.step, {} if known is None else known.values))
         if self.evaluation is not None:
             self._learn_from(self.evaluation, is_recalled=True)
-        at_epoch_end = progress.epoch_steps == 0 and every.due_after_epoch(progress)
-        if every.due_after_step(progress) or at_epoch_end:
+        at_epoch_end = progress.epoch_steps == 0 and every.due(progress, after_epoch=True)
+        if every.due(progress) or at_epoch_end:
             self.evaluate()
 
     def _restore_best(self, early_stop: EarlyStop, best_step: int) -> None:
@@ -362,7 +288,7 @@ class Trainer:
             self.checkpoints.restore_parameters(best_step)
             self._recall_evaluation(best_step)
             self.restored_step = best_step
-        self.folder.write_text(self.folder.path / MARK, early_stop.mark())
+        replace_text(self.folder.path / MARK, early_stop.mark())
 
     def _recall_evaluation(self, step: int) -> None:
         """Take up the evaluation of this step that was made before, where there is one."""
