@@ -6,6 +6,7 @@ A format adds its `Framing` (where records begin), and to `ScannedRecords` how r
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from penstock.readers.order import Blocks, Int64Array
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import RollingLease
 from penstock.readers.record_index import Framing, RecordIndex, TextFile, TextPiece, codec_of, cut_records
-from penstock.readers.scan import BlockDecoder, Fingerprint, ScannedFiles
+from penstock.readers.scan import BlockDecoder, Fingerprint, ReadSizes, ScannedFiles
 from penstock.readers.sections import FieldType, ReadingSection
 from penstock.readers.stream import row_ids
 from penstock.runtime.budget import Share
@@ -90,10 +91,6 @@ class ScannedRecords(ScannedFiles):
     """For each block its file, and which chunks of that file's index it has."""
     fingerprints: tuple[Fingerprint, ...] = field(init=False)
     blocks: Blocks = field(init=False)
-    min_bytes: int = field(init=False)
-    ample_bytes: int = field(init=False)
-    block_bytes: int = field(init=False)
-    decoder_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
         marks: list[Fingerprint] = []
@@ -111,21 +108,23 @@ class ScannedRecords(ScannedFiles):
                 rows.append((file_index, first_row, num_rows))
                 first_row += num_rows
         self.fingerprints, self.blocks = tuple(marks), Blocks.of(rows)
+
+    @cached_property
+    def sizes(self) -> ReadSizes:
         # A few rows must fit a piece of a chunk.
         text_bytes = max(_MIN_PIECE_BYTES, 2 * self.text_row_bytes)
-        self.min_bytes = _COPIES * self.parse_bytes(text_bytes, text_bytes // self.text_row_bytes)
-        self.block_bytes = self.row_bytes * max(
-            int(index.num_records.max(initial=1)) for index in self.indexes
-        )
+        min_bytes = _COPIES * self.parse_bytes(text_bytes, text_bytes // self.text_row_bytes)
+        block_bytes = self.row_bytes * max(int(index.num_records.max(initial=1)) for index in self.indexes)
         # Chunks are read whole, several at once: one that is read by each thread, and one that waits for its turn. A
         # compressed file is read by one thread alone.
         costs = [
             self.parse_bytes(index.num_bytes, index.num_records).max(initial=0) for index in self.indexes
         ]
-        whole_bytes = max(self.min_bytes, _COPIES * int(max(costs)))
+        whole_bytes = max(min_bytes, _COPIES * int(max(costs)))
         is_compressed = any(codec_of(file) is not None for file in self.files)
-        self.decoder_bytes = 0 if is_compressed else whole_bytes + self.block_bytes
-        self.ample_bytes = max(whole_bytes, max_decode_threads() * self.decoder_bytes)
+        decoder_bytes = 0 if is_compressed else whole_bytes + block_bytes
+        ample_bytes = max(whole_bytes, max_decode_threads() * decoder_bytes)
+        return ReadSizes(min_bytes, ample_bytes, block_bytes, decoder_bytes)
 
     def parse_bytes(self, text_bytes: Counts, num_records: Counts) -> Counts:
         """What parsing takes: for one text, or for each of many."""

@@ -139,7 +139,7 @@ class BlockStream(RecordStream):
         epoch = EpochOrder(blocks, self.order["seed"], position.epoch, self._shard, position.consumed)
         pieces = epoch.pieces(position.row)
         num_decoders = 1
-        if decoder_bytes := self._scanned.decoder_bytes:
+        if decoder_bytes := self._scanned.sizes.decoder_bytes:
             num_decoders = min(max_decode_threads(), self._share.limit_bytes // decoder_bytes)
         decoded: Iterator[tuple[Piece, Iterable[pa.RecordBatch]]]
         alone: BlockDecoder | None = None

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -52,6 +52,16 @@ class BlockDecoder(Protocol):
         ...
 
 
+class ReadSizes(NamedTuple):
+    """Bytes that reading takes, as far as a scan can tell."""
+
+    min_bytes: int  # the smallest share with which the files can be read
+    ample_bytes: int  # the share with which the files are read fastest: more does not help
+    block_bytes: int  # the most that a batch of a decoder takes: what reading ahead holds
+    decoder_bytes: int = 0
+    """The share with which one thread of several decodes; 0: one thread is enough, or more would be too many."""
+
+
 @dataclass(kw_only=True, eq=False)
 class ScannedFiles(ABC):
     """Types, sizes, blocks and needs of some columns of some files; scanned once, opened as often as needed."""
@@ -60,12 +70,11 @@ class ScannedFiles(ABC):
     fingerprints: tuple[Fingerprint, ...]
     columns: pa.Schema  # the requested columns, as batches have them
     blocks: Blocks
-    min_bytes: int  # the smallest share with which the files can be read, as far as a scan can tell
-    ample_bytes: int  # the share with which the files are read fastest: more does not help
-    block_bytes: int
-    """The most that a batch of a decoder takes, as far as a scan can tell: what reading ahead holds."""
-    decoder_bytes: int = 0
-    """The share with which one thread of several decodes; 0: one thread is enough, or more would be too many."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> ReadSizes:
+        """Computed when first used: it may take a sample of rows, which is expensive where only types count."""
 
     @property
     @abstractmethod
@@ -79,6 +88,18 @@ class ScannedFiles(ABC):
     @property
     def num_rows(self) -> int:
         return self.blocks.total_rows
+
+    @property
+    def min_bytes(self) -> int:
+        return self.sizes.min_bytes
+
+    @property
+    def ample_bytes(self) -> int:
+        return self.sizes.ample_bytes
+
+    @property
+    def block_bytes(self) -> int:
+        return self.sizes.block_bytes
 
 
 ScanFormat = Callable[[ReadingSection, Sequence[DataFile], ReadRequest], ScannedFiles]
