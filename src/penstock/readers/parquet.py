@@ -69,7 +69,10 @@ class OpenParquet(pq.ParquetFile):
                 page_checksum_verification=True,
                 read_dictionary=list(read_dictionary),
             )
-        except (pa.ArrowException, OSError) as error:
+        except BaseException as error:
+            self.source.close()
+            if not isinstance(error, (pa.ArrowException, OSError)):
+                raise
             raise DataError(
                 f"{file.path}: is not a whole Parquet file: {_one_line(error)}; write it again, or leave it out"
             ) from error
