@@ -49,7 +49,7 @@ def share_data_path(
 
     `streams` are the data sets that are read at once, by the word in front of the names of their shares: "" and, for
     a run that evaluates on the way, EVALUATION. A reader gets what it can use, at most `reader_cap_bytes`, and never
-    less than it needs. With `is_ahead`, two blocks or more are read ahead where there is room for them, and an eighth
+    less than it needs. With `is_ahead`, two blocks or more are read ahead where there is memory for them, and an eighth
     of what is left stays free. `prefetch_bytes` None: chosen; 0: nothing is prefetched. `num_workers` are wanted, for
     batches of `batch_rows` rows.
     """

@@ -26,7 +26,7 @@ from penstock.features.feature import (
 from penstock.features.text import Text
 from penstock.readers.stream import ROW_COLUMN, file_and_row
 
-UNKNOWN_ROW = -1
+NO_ROW_ID = -1
 """Row id of a row that came from no file."""
 
 SideArray = NDArray[np.int8] | Int64Array
@@ -40,7 +40,7 @@ class ParsedBatch:
     labels: dict[str, NumberArray]
     sample_weights: dict[str, Float32Array]
     row_ids: Int64Array
-    """Where each row came from (readers.stream); UNKNOWN_ROW throughout if the data carries no origin."""
+    """Where each row came from (readers.stream); NO_ROW_ID throughout if the data carries no origin."""
 
     num_rows: int
     plain: PlainColumns | None = None
@@ -111,7 +111,7 @@ class Parser:
         A bad value is a DataError with file, row, column and value.
         """
         has_ids = ROW_COLUMN in batch.schema.names
-        row_ids = batch[ROW_COLUMN].to_numpy() if has_ids else np.full(batch.num_rows, UNKNOWN_ROW, np.int64)
+        row_ids = batch[ROW_COLUMN].to_numpy() if has_ids else np.full(batch.num_rows, NO_ROW_ID, np.int64)
         plain = None
         if self.fast_path is not None and isinstance(batch, pa.RecordBatch):
             plain = self.fast_path.pack(batch)

@@ -21,9 +21,9 @@ ROW_FIELD = pa.field(ROW_COLUMN, pa.int64(), nullable=False)
 ROW_ID_BYTES = 8
 ROW_BITS = 40
 """Of a row id, for the row in its file; the file's index stands above them."""
-_START_ANEW = "start over (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
+_START_OVER = "start over (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
 """What remains for whoever cannot go on from a saved position, as the end of an error."""
-_OTHER_FILES = f"go on with these (train: --new_data), or {_START_ANEW}"
+_OTHER_FILES = f"go on with these (train: --new_data), or {_START_OVER}"
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -151,12 +151,12 @@ def check_order(saved: State, present: State, file_paths: Sequence[str]) -> None
         )
         raise CheckpointError(
             f"the position was saved with {was} but the run has {now}; "
-            f"set data_config.shuffle and data_config.seed as they were, or {_START_ANEW}"
+            f"set data_config.shuffle and data_config.seed as they were, or {_START_OVER}"
         )
     if saved["blocks"] != present["blocks"]:
         raise CheckpointError(
             "the position was saved with other blocks of the same files; read them with the version that saved "
-            f"it, or {_START_ANEW}"
+            f"it, or {_START_OVER}"
         )
     if saved["shard"] != present["shard"]:
         (old_index, old_count), (index, count) = saved["shard"], present["shard"]
@@ -170,7 +170,7 @@ def check_order(saved: State, present: State, file_paths: Sequence[str]) -> None
             raise CheckpointError(
                 f"the position was saved with shuffle {name} {old_windows.get(name)} but the run has "
                 f"{windows.get(name)}; set data_config.shuffle_buffer, bucket_by, batch_size and seed as they "
-                f"were, or {_START_ANEW}"
+                f"were, or {_START_OVER}"
             )
 
 

@@ -17,7 +17,7 @@ from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 from penstock.data.parallel_map import ParallelMap
 from penstock.features.fast_path import PlainColumns
 from penstock.features.feature import DenseColumn, NumberArray, SparseColumn, one_per_row
-from penstock.features.parser import UNKNOWN_ROW, ParsedBatch, Parser
+from penstock.features.parser import NO_ROW_ID, ParsedBatch, Parser
 from penstock.readers.quarantine import Quarantine
 from penstock.readers.stream import RecordStream
 from penstock.runtime.budget import Share
@@ -119,7 +119,7 @@ def pack(
     """
     # Labels, weights and the rest become tensors of their own: views would keep the whole row group in memory.
     dense, sparse = pack_columns(parsed) if parsed.plain is None else pack_plain(parsed.plain)
-    origin_known = not len(parsed.row_ids) or parsed.row_ids[0] != UNKNOWN_ROW
+    origin_known = not len(parsed.row_ids) or parsed.row_ids[0] != NO_ROW_ID
     return Batch(
         dense_features={} if dense is None else {BASE: dense},
         sparse_features={} if sparse is None else {BASE: sparse},
