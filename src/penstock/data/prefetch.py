@@ -54,7 +54,6 @@ class Prefetch(AbstractContextManager["Prefetch[T]"], Generic[T]):
         self.source = source
         self._share, self._num_bytes, self._hold_handed_out = share, num_bytes, hold_handed_out
         self._queue: SimpleQueue[_Made[T] | _Ended] = SimpleQueue()
-        self.num_waiting = self._queue.qsize
         self._state: State = {}
         self._running: Generator[T] | None = None
 
@@ -128,13 +127,17 @@ class Prefetch(AbstractContextManager["Prefetch[T]"], Generic[T]):
             self._running.close()
             self._running = None
 
-    def close(self, *_: object) -> None:
+    def num_waiting(self) -> int:
+        return self._queue.qsize()
+
+    def close(self) -> None:
         """End the thread, put the source back to the last item handed out, and close it where it can be closed."""
         self._stop()
         if (close := getattr(self.source, "close", None)) is not None:
             close()
 
-    __exit__ = close
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class ReadAhead(Stage):
