@@ -105,7 +105,7 @@ class Parser:
         self.text_columns = tuple(name for name in dict.fromkeys(texts) if name not in numbers)
         self.fast_path = fast_path_of(self.features)
 
-    def parse(self, batch: pa.RecordBatch | pa.Table, with_labels: bool = True) -> ParsedBatch:
+    def parse(self, batch: pa.RecordBatch | pa.Table) -> ParsedBatch:
         """The columns of one batch; where all features are plain columns, they are in `plain`.
 
         A bad value is a DataError with file, row, column and value.
@@ -128,13 +128,12 @@ class Parser:
                         problem = f"is outside 0 to {last_row}, the ids of feature '{feature.name}'"
                         row = row_of_value(column.lengths, index)
                         raise BadValue(feature.inputs[0], row, int(column.values[index]), problem)
-            if with_labels:
-                for name in self.label_fields:
-                    parsed.labels[name] = read_label(batch, name, name in self.binary_labels)
-                for name in self.sample_weight_fields:
-                    parsed.sample_weights[name] = read_sample_weight(batch, name)
-                for name, session in self.sessions.items():
-                    parsed.side[name] = read_sessions(batch, session)
+            for name in self.label_fields:
+                parsed.labels[name] = read_label(batch, name, name in self.binary_labels)
+            for name in self.sample_weight_fields:
+                parsed.sample_weights[name] = read_sample_weight(batch, name)
+            for name, session in self.sessions.items():
+                parsed.side[name] = read_sessions(batch, session)
             for name, num_class in self.masks.items():
                 parsed.side[name] = read_mask(batch, name, num_class)
         except BadValue as error:
@@ -147,7 +146,7 @@ class Parser:
             ) from error
         return parsed
 
-    def parse_usable(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
+    def parse_usable(self, batch: pa.RecordBatch) -> ParsedBatch:
         """The same, without the rows that have a bad value: they are in `rejected`.
 
         What is wrong with a whole column is still an error. Each bad row costs parsing the others again; that there
@@ -158,7 +157,7 @@ class Parser:
         while True:
             usable = batch.filter(pa.array(kept)) if rejected else batch
             try:
-                parsed = self.parse(usable, with_labels)
+                parsed = self.parse(usable)
             except DataError as error:
                 cause = error.__cause__
                 if (

@@ -6,7 +6,7 @@ D numbers per row of all dense features.
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,6 @@ class BatchLoader:
         parser: Parser,
         *,
         reserved_columns: Sequence[str] = (),
-        with_labels: bool = True,
         num_workers: int = 0,
         worker_share: Share | None = None,
         quarantine: Quarantine | None = None,
@@ -52,8 +51,7 @@ class BatchLoader:
         self._quarantine = quarantine
         self._pin_memory = pin_memory and torch.cuda.is_available()
         self.reserved_columns = list(reserved_columns)
-        parse = parser.parse if quarantine is None else parser.parse_usable
-        self._parse = partial(parse, with_labels=with_labels)
+        self._parse = parser.parse if quarantine is None else parser.parse_usable
         self.parsing_seconds = self.reading_seconds = 0.0
         """Of all batches; the latter with packing. Without workers only: what they take is not known here."""
         self._workers: ParallelMap[ParsedBatch] | None = None
