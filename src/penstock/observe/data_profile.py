@@ -20,8 +20,8 @@ from penstock.config.sizes import MIB, format_size
 from penstock.features.sections import named_features
 from penstock.prep.profile import DataProfile, choose_few_pieces, profile_pieces
 from penstock.readers.columns import is_list
-from penstock.readers.quarantine import Quarantine
 from penstock.readers.scan import dataset_type_of, scan_files
+from penstock.readers.stream import Quarantine
 from penstock.runtime.budget import Share
 
 if TYPE_CHECKING:

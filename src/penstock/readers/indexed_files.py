@@ -15,12 +15,11 @@ import pyarrow as pa
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, format_size
 from penstock.readers.order import Blocks, Int64Array
-from penstock.readers.quarantine import Quarantine
 from penstock.readers.reading import RollingLease
 from penstock.readers.record_index import Framing, RecordIndex, TextFile, TextPiece, codec_of, cut_records
 from penstock.readers.scan import BlockDecoder, Fingerprint, ReadSizes, ScannedFiles
 from penstock.readers.sections import FieldType, ReadingSection
-from penstock.readers.stream import row_ids
+from penstock.readers.stream import Quarantine, row_ids
 from penstock.runtime.budget import Share
 from penstock.runtime.world import max_decode_threads
 

@@ -14,9 +14,9 @@ from penstock.config.sizes import KIB
 from penstock.readers import READERS
 from penstock.readers.files import HDF5_SUFFIXES, TYPE_OF_SUFFIX, DataFile, data_suffix
 from penstock.readers.order import Blocks
-from penstock.readers.quarantine import Quarantine
 from penstock.readers.sections import ReadingSection
 from penstock.readers.storage import open_input, read_at
+from penstock.readers.stream import Quarantine
 from penstock.runtime.budget import Share
 
 Fingerprint = tuple[str, int, int | None, int]

@@ -18,8 +18,7 @@ from penstock.data.parallel_map import ParallelMap
 from penstock.features.fast_path import PlainColumns
 from penstock.features.feature import DenseColumn, NumberArray, SparseColumn, one_per_row
 from penstock.features.parser import NO_ROW_ID, ParsedBatch, Parser
-from penstock.readers.quarantine import Quarantine
-from penstock.readers.stream import RecordStream
+from penstock.readers.stream import Quarantine, RecordStream
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 from penstock.tensors.batch import BASE, Batch, Position, RecordBatchTensor
