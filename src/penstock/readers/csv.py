@@ -7,26 +7,34 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+from numpy.typing import NDArray
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.config.sizes import MIB
-from penstock.readers.columns import plain_type, project
+from penstock.config.sizes import KIB, MIB
+from penstock.readers.columns import declared_types, join_types, plain_type, project
 from penstock.readers.files import DataFile
 from penstock.readers.indexed_files import (
+    BYTE_ORDER_MARK,
     HAS_CHANGED,
     RECORD_SETTINGS,
+    Framing,
     ScannedRecords,
-    declared_types,
-    join_types,
+    TextFile,
+    index_text,
+    line_starts,
+    sample_texts,
 )
-from penstock.readers.record_index import BYTE_ORDER_MARK, CsvRecords, TextFile, index_text, sample_texts
+from penstock.readers.order import Int64Array
 from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
 
 _MAX_HEADER_BYTES = MIB
+_WINDOW_BYTES = 64 * KIB
+_QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
 _COPIES_OF_TEXT = 4  # the text, its cells in the parser, and strings as columns, which grow by doubling
 _CELL_BYTES = 4  # of each cell in the parser
 _VALUE_BYTES = 9  # of each value in a column: a number or an offset, and whether it is null
@@ -39,6 +47,70 @@ _LOCATED = re.compile(
 )
 _BAD_VALUE = re.compile(r"CSV conversion error to (?P<type>.+?): invalid value '(?P<value>.*)'", re.S)
 _BAD_WIDTH = re.compile(r"Expected (?P<expected>\d+) columns, got (?P<found>\d+)")
+
+
+class CsvRecords(Framing):
+    """Records of CSV end at a line end that is not inside quotes, and lines without any character are none.
+
+    A quote opens a quoted cell only where a cell begins; inside an unquoted cell, as in `5" disk`, it is a character
+    like any other. That is how Arrow reads it.
+    """
+
+    def __init__(self, delimiter: str) -> None:
+        self.name = f"csv{delimiter}"
+        boundary = delimiter.encode("latin-1") + b"\r\n"
+        # A quote at the start of a cell, up to the quote that closes it or to the end.
+        self._quoted_cell = re.compile(rb'(?<![^%s])"[^"]*(?:""[^"]*)*(?:"|\Z)' % re.escape(boundary))
+        self._is_boundary = np.zeros(256, np.bool_)
+        self._is_boundary[list(boundary + b'"')] = True
+
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
+        r"""As `Framing` says.
+
+        >>> CsvRecords(",").whole_records(b'1,2\n3,"a\nb', is_all=False)
+        (4, 1)
+        """
+        characters = np.frombuffer(text, np.uint8)
+        if b'"' in text:
+            ends = self._line_ends(characters)
+            end = len(text) if is_all else int(np.append(-1, ends)[-1]) + 1
+            return end, len(line_starts(ends, end))
+        end = len(text) if is_all else text.rfind(b"\n") + 1
+        num_records = 0
+        for at in range(0, end, _WINDOW_BYTES):  # in windows that stay in the processor's cache
+            window = characters[at : min(end, at + _WINDOW_BYTES + 1)]
+            is_end = window == _LINE_FEED
+            if b"\r" in text:
+                is_end |= window == _RETURN
+            # A record begins where a character follows a line end.
+            num_records += int(np.count_nonzero(is_end[:-1] > is_end[1:])) + (at == 0 and not is_end[0])
+        return end, num_records
+
+    def starts(self, text: bytes | memoryview) -> Int64Array:
+        return line_starts(self._line_ends(np.frombuffer(text, np.uint8)), len(text))
+
+    def ends_inside(self, text: bytes) -> bool:
+        """As `Framing` says: a line end after the text would be a part of its last cell."""
+        if b'"' not in text:
+            return False
+        ends = self._line_ends(np.frombuffer(text + b"\n", np.uint8))
+        return not ends.size or int(ends[-1]) < len(text)
+
+    def _line_ends(self, characters: NDArray[np.uint8]) -> Int64Array:
+        ends: Int64Array = np.flatnonzero((characters == _LINE_FEED) | (characters == _RETURN))
+        quotes: Int64Array = np.flatnonzero(characters == _QUOTE)
+        if not quotes.size:
+            return ends
+        # Where every quote opens a cell, closes one or is doubled, counting them tells what is inside.
+        before_opening, after_closing = quotes[::2] - 1, quotes[1::2] + 1
+        before_opening = before_opening[before_opening >= 0]
+        after_closing = after_closing[after_closing < len(characters)]
+        beside = characters[np.concatenate([before_opening, after_closing])]
+        if not self._is_boundary[beside].all():
+            cells = [cell.span() for cell in self._quoted_cell.finditer(characters.data)]
+            quotes = np.array(cells, np.int64).reshape(-1)
+        outside: Int64Array = ends[np.searchsorted(quotes, ends, side="right") % 2 == 0]
+        return outside
 
 
 class CsvForm(NamedTuple):

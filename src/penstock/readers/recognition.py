@@ -9,7 +9,7 @@ from penstock.config.errors import ConfigError, DataError, hint
 from penstock.config.sizes import KIB, MIB, parse_size
 from penstock.readers import FORMATS
 from penstock.readers.files import DataFile, data_suffix, list_files
-from penstock.readers.record_index import TextFile
+from penstock.readers.indexed_files import TextFile
 from penstock.readers.scan import dataset_type_of
 from penstock.readers.sections import Field, ReadingSection, parse_fields
 from penstock.readers.storage import open_input, read_at
