@@ -10,8 +10,7 @@ from penstock.data.prefetch import Prefetch
 from penstock.data.shuffle import Shuffle
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ReadRequest, scan_files
+from penstock.readers.scan import BlockStream, ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
 from penstock.tensors.batch import Batch

@@ -12,7 +12,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.numpy_files import scan_arrays
-from penstock.readers.reading import BlockStream
+from penstock.readers.scan import BlockStream
 from penstock.readers.stream import ROW_COLUMN, locate
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, open_path, row_ids, scan_path, table_from, take

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.reading import BlockStream
+from penstock.readers.scan import BlockStream
 from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, open_path, scan_path, table_from, table_of, take

@@ -10,7 +10,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.parquet import OpenParquet
-from penstock.readers.reading import BlockStream
+from penstock.readers.scan import BlockStream
 from penstock.readers.storage import RemoteFile
 from penstock.readers.stream import StreamPosition
 from penstock.runtime.budget import Share

@@ -10,10 +10,9 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.data.prefetch import ReadAhead
-from penstock.readers import reading
+from penstock.readers import scan
 from penstock.readers.parquet import OpenParquet
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ScannedFiles
+from penstock.readers.scan import BlockStream, ScannedFiles
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, scan_path, take, write_csv
 
@@ -21,7 +20,7 @@ from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, scan_path, t
 @pytest.fixture
 def scanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScannedFiles:
     """Twelve files of one chunk each, and a machine with four cores."""
-    monkeypatch.setattr(reading, "max_decode_threads", lambda: 4)
+    monkeypatch.setattr(scan, "max_decode_threads", lambda: 4)
     return scan_path(write_csv(tmp_path, [50] * 12), CSV_WITH_HEADER)
 
 

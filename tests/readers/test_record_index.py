@@ -17,8 +17,7 @@ from penstock.readers import indexed_files
 from penstock.readers.csv import CsvForm, CsvRecords, ScannedCsv, parse_costs
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.indexed_files import RecordIndex, index_text, scan_text
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
+from penstock.readers.scan import BlockStream, ReadRequest, ScannedFiles, scan_files
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, write_csv
 

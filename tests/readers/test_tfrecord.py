@@ -9,7 +9,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
-from penstock.readers.reading import BlockStream
+from penstock.readers.scan import BlockStream
 from penstock.readers.sections import ReadingSection
 from penstock.readers.tfrecord import scan_file
 from penstock.readers.tfrecord_columns import parse_schema, record_ends

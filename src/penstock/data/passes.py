@@ -20,8 +20,7 @@ from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import state_for
 from penstock.data.window import window_bytes
 from penstock.readers.order import ConsumedRows
-from penstock.readers.reading import ONE_SHARD
-from penstock.readers.scan import ScannedFiles
+from penstock.readers.scan import ONE_SHARD, ScannedFiles
 from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, check_order
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import default_limit

@@ -30,9 +30,8 @@ from penstock.prep.columns import (
 from penstock.prep.sections import SampleSchema
 from penstock.prep.split_groups import groups_of, sample_group
 from penstock.readers.files import DataFile
-from penstock.readers.reading import BlockStream
 from penstock.readers.samples import Sample
-from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
+from penstock.readers.scan import BlockStream, ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.readers.store_schema import FEATURES, LABELS, MASKS, ArrayNames
 from penstock.runtime.budget import Share

@@ -25,8 +25,7 @@ from penstock.prep.external_shuffle import KEY_BYTES, TEMPORARY_OPTIONS, Externa
 from penstock.prep.hashes import row_hashes
 from penstock.readers.files import DataFile
 from penstock.readers.order import Shard, derive_generator
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
+from penstock.readers.scan import BlockStream, ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share

@@ -25,12 +25,12 @@ from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import as_type, join_schemas, project, with_items, with_types
 from penstock.readers.files import DataFile, is_uri
 from penstock.readers.order import Blocks
-from penstock.readers.reading import RollingLease
 from penstock.readers.scan import (
     BlockDecoder,
     Fingerprint,
     ReadRequest,
     ReadSizes,
+    RollingLease,
     ScannedFiles,
     ends_checksum,
 )

@@ -26,8 +26,14 @@ from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.files import COMPRESSIONS, DataFile
 from penstock.readers.order import Blocks, Int64Array
-from penstock.readers.reading import RollingLease
-from penstock.readers.scan import BlockDecoder, Fingerprint, ReadSizes, ScannedFiles, ends_checksum
+from penstock.readers.scan import (
+    BlockDecoder,
+    Fingerprint,
+    ReadSizes,
+    RollingLease,
+    ScannedFiles,
+    ends_checksum,
+)
 from penstock.readers.storage import open_input
 from penstock.readers.stream import Quarantine, row_ids
 from penstock.runtime.budget import Share

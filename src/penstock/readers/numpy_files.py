@@ -36,12 +36,12 @@ from penstock.readers.numpy_arrays import (
     to_arrow,
 )
 from penstock.readers.order import Blocks
-from penstock.readers.reading import RollingLease
 from penstock.readers.scan import (
     BlockDecoder,
     Fingerprint,
     ReadRequest,
     ReadSizes,
+    RollingLease,
     ScannedFiles,
     ends_checksum,
 )

@@ -22,8 +22,7 @@ from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import as_type, join_schemas, project
 from penstock.readers.files import DataFile, Uri, describe_content
 from penstock.readers.order import Blocks
-from penstock.readers.reading import RollingLease
-from penstock.readers.scan import BlockDecoder, ReadRequest, ReadSizes, ScannedFiles
+from penstock.readers.scan import BlockDecoder, ReadRequest, ReadSizes, RollingLease, ScannedFiles
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_ID_BYTES
 from penstock.runtime.budget import Share

@@ -26,8 +26,14 @@ from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import join_schemas, project, with_types
 from penstock.readers.files import DataFile
 from penstock.readers.order import Blocks
-from penstock.readers.reading import RollingLease
-from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ReadSizes, ScannedFiles
+from penstock.readers.scan import (
+    BlockDecoder,
+    Fingerprint,
+    ReadRequest,
+    ReadSizes,
+    RollingLease,
+    ScannedFiles,
+)
 from penstock.readers.sections import ReadingSection
 from penstock.readers.storage import RemoteStream, open_input, read_at
 from penstock.readers.stream import ROW_ID_BYTES
