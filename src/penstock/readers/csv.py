@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import ConfigError, DataError, hint
 from penstock.config.sizes import KIB, MIB
+from penstock.readers import FORMATS
 from penstock.readers.columns import declared_types, join_types, plain_type, project
-from penstock.readers.files import DataFile
+from penstock.readers.files import DataFile, data_suffix
 from penstock.readers.indexed_files import (
     BYTE_ORDER_MARK,
     HAS_CHANGED,
@@ -29,13 +30,14 @@ from penstock.readers.indexed_files import (
     sample_texts,
 )
 from penstock.readers.order import Int64Array
-from penstock.readers.scan import ReadRequest, ScannedFiles
-from penstock.readers.sections import ReadingSection
+from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of
+from penstock.readers.sections import Field, ReadingSection, parse_fields
 
 _MAX_HEADER_BYTES = MIB
 _WINDOW_BYTES = 64 * KIB
 _QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
 _COPIES_OF_TEXT = 4  # the text, its cells in the parser, and strings as columns, which grow by doubling
+_ESCAPES = {"\\t": "\t", "tab": "\t", "\\x01": "\x01", "\\x02": "\x02"}
 _CELL_BYTES = 4  # of each cell in the parser
 _VALUE_BYTES = 9  # of each value in a column: a number or an offset, and whether it is null
 _NUMBER_BYTES = 8
@@ -124,7 +126,7 @@ def scan_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadReq
     if not reading.delimiter.isascii():
         raise ConfigError.at("data_config.delimiter", f"is '{reading.delimiter}'; use an ASCII character")
     framing = CsvRecords(reading.delimiter)
-    forms = [_read_form(file, reading, framing) for file in files]
+    forms = [_read_form(file, reading) for file in files]
     columns = forms[0].names if wanted.columns is None else wanted.columns
     for form in forms:
         project(pa.schema([(name, pa.string()) for name in form.names]), columns, form.path)
@@ -154,20 +156,66 @@ def parse_costs(forms: Sequence[CsvForm], num_columns: int) -> tuple[int, int]:
     return _COPIES_OF_TEXT, _CELL_BYTES * num_cells + _VALUE_BYTES * (num_columns + 1)
 
 
-def _read_form(file: DataFile, reading: ReadingSection, framing: CsvRecords) -> CsvForm:
+def reading_of(
+    files: list[DataFile],
+    *,
+    delimiter: str | None = None,
+    with_header: bool = True,
+    fields: str | None = None,
+    dataset_type: str | None = None,
+) -> ReadingSection:
+    """How files are read that no run file describes, by the options of a command.
+
+    CSV columns without a header and without declared fields are named c0, c1, ...
+    """
+    if dataset_type is not None and dataset_type not in FORMATS:
+        raise ConfigError(f"--dataset-type: there is no '{dataset_type}'; {hint(dataset_type, FORMATS)}")
+    is_csv = dataset_type_of(ReadingSection(dataset_type=dataset_type), files) == "CsvDataset"
+    if not is_csv and (delimiter is not None or not with_header):
+        option = "--delimiter" if delimiter is not None else "--no-header"
+        raise ConfigError(f"{option} has no effect: {files[0].path} is not CSV")
+    separator = "\t" if data_suffix(files[0].path) == ".tsv" else ","
+    if delimiter is not None:
+        separator = _ESCAPES.get(delimiter, delimiter)
+        if len(separator) != 1 or not separator.isascii():
+            raise ConfigError(f"--delimiter is {delimiter!r}; columns are separated by one ASCII character")
+    try:
+        declared = parse_fields(fields or "")
+    except ValueError as error:
+        raise ConfigError(f"--fields {error}") from error
+    if not with_header and not declared:
+        num_columns = len(_first_row(files[0], separator).cells)
+        declared = [Field(input_name=f"c{index}") for index in range(num_columns)]
+    return ReadingSection(
+        dataset_type=dataset_type, input_fields=declared, delimiter=separator, with_header=with_header
+    )
+
+
+class FirstRow(NamedTuple):
+    cells: list[str]
+    start: int  # the byte at which it begins
+    end: int
+
+
+def _first_row(file: DataFile, delimiter: str) -> FirstRow:
     with closing(TextFile(file)) as source:
         text = source.read(0, _MAX_HEADER_BYTES)
     mark_bytes = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
     text = text[mark_bytes:]
-    start, end = [*framing.starts(text).tolist(), len(text), len(text)][:2]
+    start, end = [*CsvRecords(delimiter).starts(text).tolist(), len(text), len(text)][:2]
     try:
-        cells = next(csv.reader([text[start:end].decode()], delimiter=reading.delimiter), [])
+        cells = next(csv.reader([text[start:end].decode()], delimiter=delimiter), [])
     except UnicodeDecodeError as error:
         raise DataError(f"{file.path}: is not UTF-8 text; is it CSV?") from error
     except csv.Error as error:
         raise DataError(f"{file.path}: the first row: {error}; is a quote unbalanced?") from error
+    return FirstRow(cells, mark_bytes + start, mark_bytes + end)
+
+
+def _read_form(file: DataFile, reading: ReadingSection) -> CsvForm:
+    cells, start, end = _first_row(file, reading.delimiter)
     if reading.with_header:
-        return CsvForm(file.path, tuple(cells), mark_bytes + end, reading.delimiter)
+        return CsvForm(file.path, tuple(cells), end, reading.delimiter)
     names = tuple(field.input_name for field in reading.resolved_input_fields())
     if not names:
         setting = "with_header is true"
@@ -180,7 +228,7 @@ def _read_form(file: DataFile, reading: ReadingSection, framing: CsvRecords) -> 
             "data_config.input_fields",
             "delimiter and with_header",
         )
-    return CsvForm(file.path, names, mark_bytes + start, reading.delimiter)
+    return CsvForm(file.path, names, start, reading.delimiter)
 
 
 def _decode(text: bytes | memoryview, form: CsvForm, types: Mapping[str, Any], **parse: Any) -> pa.Table:
