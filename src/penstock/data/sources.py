@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError, DataError, hint
 from penstock.config.sizes import KIB
-from penstock.data.arguments import kind_of, mapping_argument, own_words
+from penstock.data.arguments import kind_of, mapping_argument
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.numpy_files import MEMORY, FilePart, ScannedArrays, scan_arrays
 from penstock.readers.order import Blocks
@@ -239,8 +239,7 @@ def files_at(paths: Paths) -> list[DataFile]:
     several = [paths] if isinstance(paths, str | bytes | os.PathLike) else paths
     if not isinstance(several, Iterable):
         raise ConfigError.at("paths", f"is {kind_of(paths)}; give a path, or a list of paths")
-    with own_words():
-        files = [file for path in several for file in list_files(path_text(path))]
+    files = [file for path in several for file in list_files(path_text(path), cure="")]
     if not files:
         raise DataError("no data path is given")
     twice = sorted(path for path, count in Counter(file.path for file in files).items() if count > 1)

@@ -144,7 +144,7 @@ def list_files(path_spec: str, cure: str = "; set train_input_path or eval_input
                 f"{part}: {uri.scheme}:// paths cannot be read; {hint(uri.scheme, [*LISTERS, 'file'])}"
             )
     if not files:
-        raise DataError(f"no data path is given{cure}", cure)
+        raise DataError(f"no data path is given{cure}")
     for earlier, path in pairwise(sorted(file.path for file in files)):
         if earlier == path:
             raise DataError(f"'{path_spec}' names {path} twice; its rows would be read twice")
