@@ -99,4 +99,4 @@ def scan_of(path: Path | str, schema: Mapping[str, Any] | None = None, **wanted:
 
 def read(path: Path | str, schema: Mapping[str, Any] | None = None, **wanted: Any) -> pa.Table:
     found = scan_of(path, schema, **wanted)
-    return table_from(BlockStream(found, Share("reading", max(MIB, found.ample_bytes))))
+    return table_from(BlockStream(found, Share("reading", max(MIB, found.sizes.ample_bytes))))

@@ -56,7 +56,7 @@ def share_memory(chain: Chain, scanned: ScannedFiles) -> MemoryBudget:
     if shuffle_rows:
         shuffle_bytes = window_bytes(scanned.columns.append(ROW_FIELD), shuffle_rows, scanned.row_bytes)
     needs = {
-        f"reading {chain.source.name} needs": scanned.min_bytes,
+        f"reading {chain.source.name} needs": scanned.sizes.min_bytes,
         "shuffling": shuffle_bytes,
         "prefetch": chain.prefetch_bytes or 0,
         "cut": _CUT_BYTES * by_cost,

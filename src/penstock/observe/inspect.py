@@ -228,13 +228,13 @@ def _profile(scanned: ScannedFiles, look: DataLook) -> DataProfile:
     process_bytes = tree_bytes()
     limit_bytes = memory_limit(look.memory_bytes, process_bytes)
     free_bytes = (limit_bytes - process_bytes) * 7 // 8 - _SKETCH_BYTES
-    if free_bytes < scanned.min_bytes:
-        needed_bytes = limit_bytes + (scanned.min_bytes - free_bytes) * 8 // 7
+    if free_bytes < scanned.sizes.min_bytes:
+        needed_bytes = limit_bytes + (scanned.sizes.min_bytes - free_bytes) * 8 // 7
         raise BudgetExceeded(
             f"looking at rows of {format_size(row_bytes)} needs about {format_size(needed_bytes)} but may hold "
             f"{format_size(limit_bytes)}; raise --memory"
         )
-    share = Share("the reader", min(free_bytes, scanned.ample_bytes), "--memory")
+    share = Share("the reader", min(free_bytes, scanned.sizes.ample_bytes), "--memory")
     pieces = choose_pieces(scanned.blocks, row_bytes, full=look.full)
     with look.progress(sum(piece.num_rows for piece in pieces)) as progress:
         return profile_pieces(scanned, share, pieces, on_rows=progress.advance)

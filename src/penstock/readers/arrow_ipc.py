@@ -439,7 +439,7 @@ class IpcDecoder(BlockDecoder):
         return sum(_num_bytes(array, field.type) for array, field in pairs)
 
     def _too_large(self, batch: IpcBatch, num_bytes: int) -> BudgetExceeded:
-        how, needed_bytes = "is read some rows at a time", self._scanned.min_bytes
+        how, needed_bytes = "is read some rows at a time", self._scanned.sizes.min_bytes
         if batch.is_whole:
             how = "is decoded whole, beside the one before it"
             needed_bytes = self._scanned.packed_bytes + 2 * (batch.dictionary_bytes + num_bytes)

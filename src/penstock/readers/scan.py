@@ -101,18 +101,6 @@ class ScannedFiles(ABC):
     def num_rows(self) -> int:
         return self.blocks.total_rows
 
-    @property
-    def min_bytes(self) -> int:
-        return self.sizes.min_bytes
-
-    @property
-    def ample_bytes(self) -> int:
-        return self.sizes.ample_bytes
-
-    @property
-    def block_bytes(self) -> int:
-        return self.sizes.block_bytes
-
 
 ScanFormat = Callable[[ReadingSection, Sequence[DataFile], ReadRequest], ScannedFiles]
 """How a format is scanned: what a module of this package offers under its dataset type."""
