@@ -135,9 +135,7 @@ class RowGroup:
     page_bytes: int  # what pages and dictionaries of numbers take while all columns are decoded at once
     max_page_bytes: int  # the same of the largest column
     strings: tuple[StringChunk, ...]
-    stored_ranges: tuple[
-        tuple[int, int], ...
-    ]  # offset and bytes of column chunks in an object store; else none
+    stored_ranges: tuple[tuple[int, int], ...]  # of column chunks in a store, by offset and bytes; else none
 
 
 @dataclass(frozen=True, slots=True)
