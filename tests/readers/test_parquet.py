@@ -177,12 +177,8 @@ def test_long_texts_behind_a_full_dictionary_are_read_with_any_share_that_a_scan
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=10_000)
     scanned = scan_path(tmp_path)
 
-    for share_bytes in (
-        scanned.sizes.min_bytes,
-        24 * MIB,
-        scanned.sizes.ample_bytes - MIB,
-        scanned.sizes.ample_bytes,
-    ):
+    min_bytes, ample_bytes, *_ = scanned.sizes
+    for share_bytes in (min_bytes, 24 * MIB, ample_bytes - MIB, ample_bytes):
         share = Share("reader", share_bytes)
         assert len(_checked(_open(tmp_path, share), share)) <= 4 * 16 * texts.nbytes / share_bytes
         assert pa.Table.from_batches(_open(tmp_path, share)).column("vector").combine_chunks().equals(texts)
