@@ -10,8 +10,7 @@ from penstock.data.prefetch import Prefetch
 from penstock.data.shuffle import Shuffle
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ReadRequest, scan_files
+from penstock.readers.scan import BlockStream, ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.runtime.budget import Share
 from penstock.tensors.batch import Batch
@@ -26,7 +25,7 @@ def batches_of(
     files = list_files(path)
     labels = ["id_0", "id_1"]
     scanned = scan_files(ReadingSection(), files, ReadRequest(labels))
-    rows = BlockStream(scanned, Share("reader", scanned.ample_bytes), seed=7)
+    rows = BlockStream(scanned, Share("reader", scanned.sizes.ample_bytes), seed=7)
     mixed = Shuffle(rows, parse_size(shuffle_buffer) // scanned.row_bytes, seed=7)
     cut = RowCut(mixed, batch_rows)
     share = Share("workers", max(1, num_workers * FLIGHT_PER_WORKER * batch_rows * scanned.row_bytes))

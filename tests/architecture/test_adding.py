@@ -23,11 +23,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.readers.order import Blocks
-from penstock.readers.scan import BlockDecoder, ScannedFiles, ends_checksum
+from penstock.readers.scan import BlockDecoder, ReadSizes, ScannedFiles, ends_checksum
 
 
 class JsonColumns(ScannedFiles):
-    row_bytes, min_bytes, ample_bytes, block_bytes = 100, 1000, 100_000, 100_000
+    row_bytes, sizes = 100, ReadSizes(min_bytes=1000, ample_bytes=100_000, block_bytes=100_000)
 
     def __init__(self, files, names):
         self.files = tuple(files)

@@ -15,8 +15,7 @@ from penstock.data.resharding import read_lengths, state_for
 from penstock.data.row_cost import SequenceLength
 from penstock.data.shuffle import Bucketing, Shuffle
 from penstock.readers.order import Shard
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ScannedFiles
+from penstock.readers.scan import BlockStream, ScannedFiles
 from penstock.readers.stream import RecordStream
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, scan_path, take, write_parquet

@@ -135,7 +135,7 @@ def test_rows_of_equal_values_are_one_session(values):
     assert first == third != second
 
 
-def test_a_parser_reads_masks_always_and_sessions_with_labels():
+def test_a_parser_reads_masks_and_sessions():
     parser = Parser([], ["click"], masks={"allowed": 2}, sessions={"visit": "visit_id"})
     batch = pa.record_batch({"click": [1, 0], "allowed": [[1, 0], [1, 1]], "visit_id": ["x", "x"]})
 
@@ -144,4 +144,3 @@ def test_a_parser_reads_masks_always_and_sessions_with_labels():
         "allowed": [[1, 0], [1, 1]],
         "visit": [0, 0],
     }
-    assert list(parser.parse(batch, with_labels=False).side) == ["allowed"]

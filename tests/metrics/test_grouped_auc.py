@@ -110,7 +110,7 @@ def test_a_disk_that_cannot_be_written_is_named(tmp_path):
         file.mkdir()
 
     with pytest.raises(
-        BudgetExceeded, match=r"of grouped rows do not fit there .*; set TMPDIR to a folder with room"
+        BudgetExceeded, match=r"of grouped rows do not fit there .*; set TMPDIR to a folder with more space"
     ):
         metric.update(*random_rows(400, 50))
     metric.reset()

@@ -55,7 +55,7 @@ STORED = {
     ),
     "text": (
         Storage("data", 1, GIB, parquet_part=0.31, format_name="CSV files"),
-        f"CSV files would take about 31% of the room as Parquet, and read faster; {REWRITE}",
+        f"CSV files would take about 31% of the space as Parquet, and read faster; {REWRITE}",
     ),
 }
 
@@ -89,7 +89,7 @@ COLUMNS = {
     ),
     "numbers as strings": (
         {"price": ["1.5", "2"]},
-        "price: all texts are numbers; as numbers they take less room and no parsing",
+        "price: all strings are numbers; as numbers they take less space and no parsing",
     ),
     "no value": (
         {"empty": pa.nulls(3, pa.int64())},

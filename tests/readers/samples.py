@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
 from penstock.readers.order import Shard
-from penstock.readers.reading import ONE_SHARD, BlockStream
-from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
+from penstock.readers.scan import ONE_SHARD, BlockStream, ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_COLUMN, RecordStream
 from penstock.readers.tfrecord_write import write_tfrecord

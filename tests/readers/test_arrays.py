@@ -12,7 +12,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded, CheckpointError, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.numpy_files import scan_arrays
-from penstock.readers.reading import BlockStream
+from penstock.readers.scan import BlockStream
 from penstock.readers.stream import ROW_COLUMN, locate
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, open_path, row_ids, scan_path, table_from, take
@@ -152,7 +152,7 @@ def test_arrays_far_larger_than_the_share_are_read_inside_it_and_resume(tmp_path
     else:
         (np.savez if kind == "npz" else np.savez_compressed)(tmp_path / "a.npz", **arrays)
     scanned = scan_path(tmp_path)
-    share = Share("reading", scanned.min_bytes)
+    share = Share("reading", scanned.sizes.min_bytes)
     reader = BlockStream(scanned, share, seed=1)
     before_bytes, numbers, stop = pa.total_allocated_bytes(), [], 10
     for batch in reader:

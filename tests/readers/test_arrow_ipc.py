@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers.reading import BlockStream
+from penstock.readers.scan import BlockStream
 from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share
 from tests.readers.samples import flat, open_path, scan_path, table_from, table_of, take
@@ -151,7 +151,7 @@ def test_a_compressed_record_batch_that_does_not_fit_is_said_before_the_first_st
     scanned = scan_path(tmp_path)
 
     assert (tmp_path / "a.arrow").stat().st_size < MIB
-    assert 30 * MIB < scanned.min_bytes < 31 * MIB
+    assert 30 * MIB < scanned.sizes.min_bytes < 31 * MIB
     with pytest.raises(
         BudgetExceeded,
         match=r"a.arrow: record batch 0 has 15.3MiB and is decoded whole, beside the one before it, which "
@@ -204,7 +204,7 @@ def test_rows_equal_the_tables_inside_the_share_wherever_it_stops(
         write(folder / f"{index}.arrow", table.slice(start, num_rows), form, compression, batch_rows)
         start += num_rows
     scanned = scan_path(folder, columns=columns)
-    share = Share("reading", scanned.min_bytes + extra_kib * KIB)
+    share = Share("reading", scanned.sizes.min_bytes + extra_kib * KIB)
     reader = BlockStream(scanned, share, seed)
     batches = list(reader)
     stop = data.draw(st.integers(0, len(batches)))

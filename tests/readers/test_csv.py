@@ -9,10 +9,9 @@ import pytest
 from penstock.config.errors import DataError, PenstockError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.files import list_files
-from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ReadRequest, scan_files
+from penstock.readers.scan import BlockStream, ReadRequest, scan_files
 from penstock.readers.sections import ReadingSection
+from penstock.readers.stream import Quarantine
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path
 

@@ -16,7 +16,7 @@ import pytest
 from penstock.config.errors import CheckpointError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers import storage
-from penstock.readers.reading import BlockStream
+from penstock.readers.scan import BlockStream
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_COLUMN, locate
 from tests.readers.object_store import ObjectStore

@@ -134,7 +134,8 @@ def test_a_small_share_asks_for_few_rows_at_a_time(service: Service, monkeypatch
     scanned = scan_path("odps://shop/tables/plain")
     service.requests.clear()
 
-    assert flat(open_path("odps://shop/tables/plain", share_bytes=4 * scanned.min_bytes)) == list(range(30))
+    share_bytes = 4 * scanned.sizes.min_bytes
+    assert flat(open_path("odps://shop/tables/plain", share_bytes=share_bytes)) == list(range(30))
     assert "(0,4)" in service.row_ranges
 
 

@@ -10,7 +10,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
 from penstock.readers.parquet import OpenParquet
-from penstock.readers.reading import BlockStream
+from penstock.readers.scan import BlockStream
 from penstock.readers.storage import RemoteFile
 from penstock.readers.stream import StreamPosition
 from penstock.runtime.budget import Share
@@ -177,7 +177,8 @@ def test_long_texts_behind_a_full_dictionary_are_read_with_any_share_that_a_scan
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=10_000)
     scanned = scan_path(tmp_path)
 
-    for share_bytes in (scanned.min_bytes, 24 * MIB, scanned.ample_bytes - MIB, scanned.ample_bytes):
+    min_bytes, ample_bytes, *_ = scanned.sizes
+    for share_bytes in (min_bytes, 24 * MIB, ample_bytes - MIB, ample_bytes):
         share = Share("reader", share_bytes)
         assert len(_checked(_open(tmp_path, share), share)) <= 4 * 16 * texts.nbytes / share_bytes
         assert pa.Table.from_batches(_open(tmp_path, share)).column("vector").combine_chunks().equals(texts)
@@ -215,12 +216,12 @@ def test_the_min_share_is_enough_and_less_is_not_and_the_ample_one_decodes_row_g
     table = pa.table({"x": np.arange(300_000), "text": ["a", "b"] * 150_000})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=100_000)
     scanned = scan_path(tmp_path)
-    ample = open_path(tmp_path, share_bytes=scanned.ample_bytes)
+    ample = open_path(tmp_path, share_bytes=scanned.sizes.ample_bytes)
 
-    assert flat(open_path(tmp_path, share_bytes=scanned.min_bytes), "x") == list(range(300_000))
+    assert flat(open_path(tmp_path, share_bytes=scanned.sizes.min_bytes), "x") == list(range(300_000))
     assert [batch.num_rows for batch in ample] == [100_000] * 3
     with pytest.raises(BudgetExceeded):
-        open_path(tmp_path, share_bytes=scanned.min_bytes - 2 * KIB)
+        open_path(tmp_path, share_bytes=scanned.sizes.min_bytes - 2 * KIB)
 
 
 def test_a_row_group_that_cannot_fit_is_refused_with_the_cure(tmp_path: Path) -> None:
@@ -276,7 +277,7 @@ def test_a_store_is_read_in_few_requests(file_bytes: int, requests: list[int]) -
     assert scanned.num_rows == NUM_ROWS
     assert len(requests) == 1  # to read the footer
     assert sum(requests) <= MIB
-    ample, tight = Share("reading", scanned.ample_bytes), Share("reading", scanned.min_bytes)
+    ample, tight = Share("reading", scanned.sizes.ample_bytes), Share("reading", scanned.sizes.min_bytes)
     requests.clear()
 
     assert sum(batch.num_rows for batch in BlockStream(scanned, ample)) == NUM_ROWS
@@ -286,4 +287,4 @@ def test_a_store_is_read_in_few_requests(file_bytes: int, requests: list[int]) -
     # Row groups that do not fit are read through windows.
     assert sum(batch.num_rows for batch in BlockStream(scanned, tight)) == NUM_ROWS
     assert len(requests) > 1 + NUM_GROUPS
-    assert tight.peak_bytes <= scanned.min_bytes
+    assert tight.peak_bytes <= scanned.sizes.min_bytes

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.readers.quarantine import Quarantine
+from penstock.readers.stream import Quarantine
 
 FILES = ["a.csv", "b.csv"]
 ROW = (1 << 40) | 7

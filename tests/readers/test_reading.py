@@ -10,10 +10,9 @@ import pytest
 from penstock.config.errors import DataError
 from penstock.config.sizes import MIB
 from penstock.data.prefetch import ReadAhead
-from penstock.readers import reading
+from penstock.readers import scan
 from penstock.readers.parquet import OpenParquet
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ScannedFiles
+from penstock.readers.scan import BlockStream, ScannedFiles
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, scan_path, take, write_csv
 
@@ -21,7 +20,7 @@ from tests.readers.samples import CSV_WITH_HEADER, flat, open_path, scan_path, t
 @pytest.fixture
 def scanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScannedFiles:
     """Twelve files of one chunk each, and a machine with four cores."""
-    monkeypatch.setattr(reading, "max_decode_threads", lambda: 4)
+    monkeypatch.setattr(scan, "max_decode_threads", lambda: 4)
     return scan_path(write_csv(tmp_path, [50] * 12), CSV_WITH_HEADER)
 
 
@@ -35,7 +34,7 @@ def test_as_many_threads_as_the_share_holds(scanned, monkeypatch, times, num_thr
     split = Share.split
     # A pool starts a thread only where none is idle: how many there may be is told by the parts of the share.
     monkeypatch.setattr(Share, "split", lambda share, count: counts.append(count) or split(share, count))
-    batches = iter(BlockStream(scanned, Share("r", times * scanned.decoder_bytes)))
+    batches = iter(BlockStream(scanned, Share("r", times * scanned.sizes.decoder_bytes)))
     next(batches)
 
     assert counts == ([num_threads] if num_threads else [])
@@ -44,9 +43,9 @@ def test_as_many_threads_as_the_share_holds(scanned, monkeypatch, times, num_thr
 
 @pytest.mark.parametrize("seed", [None, 3])
 def test_rows_come_in_the_order_of_one_thread_and_go_on_after_a_stop(scanned, seed):
-    share = Share("r", 4 * scanned.decoder_bytes)
+    share = Share("r", 4 * scanned.sizes.decoder_bytes)
     one, four = (
-        BlockStream(scanned, Share("r", scanned.decoder_bytes), seed),
+        BlockStream(scanned, Share("r", scanned.sizes.decoder_bytes), seed),
         BlockStream(scanned, share, seed),
     )
     abandoned = iter(four)
@@ -61,7 +60,7 @@ def test_rows_come_in_the_order_of_one_thread_and_go_on_after_a_stop(scanned, se
 
 def test_an_error_comes_in_its_turn(tmp_path: Path, scanned: ScannedFiles) -> None:
     (tmp_path / "part-005.csv").write_text("number,text\n" + "x,y\n" * 50)
-    reader = BlockStream(scanned, Share("r", 4 * scanned.decoder_bytes))
+    reader = BlockStream(scanned, Share("r", 4 * scanned.sizes.decoder_bytes))
 
     assert flat(take(reader, 5)) == list(range(250))
     with pytest.raises(DataError, match=r"part-005\.csv"):

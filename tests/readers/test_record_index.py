@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB
-from penstock.readers import record_index
-from penstock.readers.csv import CsvForm, ScannedCsv, parse_costs
+from penstock.readers import indexed_files
+from penstock.readers.csv import CsvForm, CsvRecords, ScannedCsv, parse_costs
 from penstock.readers.files import DataFile, list_files
-from penstock.readers.reading import BlockStream
-from penstock.readers.record_index import CsvRecords, RecordIndex, index_text, scan_text
-from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
+from penstock.readers.indexed_files import RecordIndex, index_text, scan_text
+from penstock.readers.scan import BlockStream, ReadRequest, ScannedFiles, scan_files
 from penstock.runtime.budget import Share
 from tests.readers.samples import CSV_WITH_HEADER, flat, write_csv
 
@@ -146,8 +145,8 @@ def _counting(make: Callable[..., object], calls: list[object]) -> Callable[...,
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The files that were gone through; the indexes of small ones are kept too."""
     calls: list[object] = []
-    monkeypatch.setattr(record_index, "scan_text", _counting(scan_text, calls))
-    monkeypatch.setattr(record_index, "MIN_KEPT_BYTES", 3)
+    monkeypatch.setattr(indexed_files, "scan_text", _counting(scan_text, calls))
+    monkeypatch.setattr(indexed_files, "MIN_KEPT_BYTES", 3)
     return calls
 
 

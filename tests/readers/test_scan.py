@@ -19,7 +19,7 @@ def test_parquet_tells_columns_and_rows(tmp_path: Path) -> None:
     assert found.columns.names == ["text", "number"]
     assert found.num_rows == 8
     assert found.row_bytes == 8 + 8 + 4 + len("row 1") + 1  # a bit per value tells nulls
-    assert found.min_bytes <= found.ample_bytes == MIB
+    assert found.sizes.min_bytes <= found.sizes.ample_bytes == MIB
 
 
 def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
@@ -28,10 +28,10 @@ def test_csv_tells_columns_and_the_size_of_rows(tmp_path: Path) -> None:
     assert found.columns.names == ["number", "text"]
     assert found.num_rows == 8
     assert found.row_bytes == 8 + 8 + 4 + len("row 1")
-    assert found.block_bytes == 5 * found.row_bytes
-    assert 4 * KIB < found.min_bytes < 64 * KIB  # as much as a few KiB of text need
-    assert found.decoder_bytes == found.min_bytes + found.block_bytes
-    assert found.ample_bytes == max_decode_threads() * found.decoder_bytes
+    assert found.sizes.block_bytes == 5 * found.row_bytes
+    assert 4 * KIB < found.sizes.min_bytes < 64 * KIB  # as much as a few KiB of text need
+    assert found.sizes.decoder_bytes == found.sizes.min_bytes + found.sizes.block_bytes
+    assert found.sizes.ample_bytes == max_decode_threads() * found.sizes.decoder_bytes
 
 
 def test_a_declared_type_counts_more_than_the_suffix_and_unknown_and_mixed_ones_are_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
-from penstock.readers.reading import BlockStream
+from penstock.readers.scan import BlockStream
 from penstock.readers.sections import ReadingSection
 from penstock.readers.tfrecord import scan_file
 from penstock.readers.tfrecord_columns import parse_schema, record_ends
@@ -145,7 +145,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("ample", [False, True], ids=["the least share", "an ample share"])
 def test_a_share_that_a_scan_names_is_enough(path: Path, ample: bool):
     scanned = scan_of(path)
-    share = Share("reading", scanned.ample_bytes if ample else scanned.min_bytes)
+    share = Share("reading", scanned.sizes.ample_bytes if ample else scanned.sizes.min_bytes)
     batches = list(BlockStream(scanned, share))
 
     assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(NUM_ROWS))
@@ -154,12 +154,12 @@ def test_a_share_that_a_scan_names_is_enough(path: Path, ample: bool):
     if ample:
         assert len(batches) == len(scanned.blocks)
         assert scanned.row_bytes == pytest.approx(sum(batch.nbytes for batch in batches) / NUM_ROWS, rel=0.05)
-        assert scanned.block_bytes == pytest.approx(max(batch.nbytes for batch in batches), rel=0.2)
+        assert scanned.sizes.block_bytes == pytest.approx(max(batch.nbytes for batch in batches), rel=0.2)
 
 
 def test_arrow_allocates_no_more_than_is_leased(path: Path):
     scanned = scan_of(path, {"n": "int32", "small": ["int8"], "text": ("string", (), "none")})
-    share = Share("reading", scanned.ample_bytes)
+    share = Share("reading", scanned.sizes.ample_bytes)
     before = pa.total_allocated_bytes()
     for _ in BlockStream(scanned, share):
         assert pa.total_allocated_bytes() - before <= share.held_bytes

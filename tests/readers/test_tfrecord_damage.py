@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.readers.quarantine import Quarantine
+from penstock.readers.stream import Quarantine
 from penstock.readers.tfrecord_write import write_tfrecord
 from tests.readers.tfrecord_samples import example, int64, read, record, write_records
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
+from penstock.readers.scan import BlockStream, ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.readers.tfrecord import scan_tfrecord_with
 from penstock.runtime.budget import Share
@@ -100,4 +99,4 @@ def scan_of(path: Path | str, schema: Mapping[str, Any] | None = None, **wanted:
 
 def read(path: Path | str, schema: Mapping[str, Any] | None = None, **wanted: Any) -> pa.Table:
     found = scan_of(path, schema, **wanted)
-    return table_from(BlockStream(found, Share("reading", max(MIB, found.ample_bytes))))
+    return table_from(BlockStream(found, Share("reading", max(MIB, found.sizes.ample_bytes))))

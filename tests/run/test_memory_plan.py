@@ -13,6 +13,7 @@ from penstock.config.sizes import GIB, MIB
 from penstock.data.memory_plan import EVALUATION, share_data_path
 from penstock.optim.sparse import table_parameters
 from penstock.readers.files import DataFile
+from penstock.readers.scan import ReadSizes
 from penstock.run.training import share_model
 from penstock.runtime.budget import MemoryBudget
 from penstock.training.sections import TrainConfig
@@ -31,6 +32,10 @@ class Needs:
     files: tuple[DataFile, ...] = ()
     columns: pa.Schema = NO_COLUMNS
     row_bytes: int = 1024
+
+    @property
+    def sizes(self):
+        return ReadSizes(self.min_bytes, self.ample_bytes, self.block_bytes)
 
 
 def planned(limit_bytes, streams=None, **data_path):

@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 
 import psutil
@@ -162,7 +161,7 @@ def test_every_batch_says_where_the_data_go_on_also_on_another_device(kept):
 def test_features_go_to_workers_also_after_they_were_used(kind, options):
     config = FeatureConfig.model_validate({kind: {"feature_name": "f", **options}})
     features = build_features([config], ParsingSection(fg_mode=FgMode.FG_NORMAL))
-    here = partial(Parser(features).parse, with_labels=False)
+    here = Parser(features).parse
     expected = here(ROWS).features["f"]
 
     there = pickle.loads(pickle.dumps(here))  # noqa: S301

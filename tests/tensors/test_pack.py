@@ -3,7 +3,7 @@ import pyarrow as pa
 import torch
 
 from penstock.features.feature import DenseColumn, SparseColumn
-from penstock.features.parser import UNKNOWN_ROW, ParsedBatch
+from penstock.features.parser import NO_ROW_ID, ParsedBatch
 from penstock.tensors.loader import pack
 
 
@@ -17,7 +17,7 @@ def dense(*rows):
 
 
 def parsed(num_rows=3, labels=None, weights=None, row_ids=None, **features):
-    ids = np.full(num_rows, UNKNOWN_ROW) if row_ids is None else np.array(row_ids, np.int64)
+    ids = np.full(num_rows, NO_ROW_ID) if row_ids is None else np.array(row_ids, np.int64)
     return ParsedBatch(features, labels or {}, weights or {}, ids, num_rows)
 
 

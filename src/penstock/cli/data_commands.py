@@ -14,6 +14,7 @@ import typer
 from penstock.cli import command
 from penstock.cli.command import EXIT_WRONG, Debug, fail, one_line_errors
 from penstock.config.errors import ConfigError
+from penstock.config.sizes import parse_size
 
 Parallel = Annotated[
     str | None, typer.Option("--parallel", metavar="true|false", help="Use several processes, or this one.")
@@ -157,7 +158,8 @@ def rewrite(
     with one_line_errors():
         from penstock.prep.rewrite import RewriteOptions, check_output
         from penstock.prep.rewrite import rewrite as rewrite_rows
-        from penstock.readers.recognition import files_of, reading_of, size_of
+        from penstock.readers.csv import reading_of
+        from penstock.readers.files import list_files
         from penstock.readers.scan import ReadRequest, scan_files
         from penstock.runtime.progress import ProgressLogger
         from penstock.runtime.world import Stopped, stop_on_signal
@@ -178,7 +180,7 @@ def rewrite(
             memory_bytes=None if memory is None else size_of("--memory", memory),
             verify=verify,
         )
-        found = files_of(source)
+        found = list_files(source, cure="")
         reading = reading_of(
             found, delimiter=delimiter, with_header=header, fields=fields, dataset_type=dataset_type
         )
@@ -260,7 +262,6 @@ def inspect(
     with one_line_errors():
         from penstock.observe.inspect import DataLook
         from penstock.observe.inspect import inspect as inspect_path
-        from penstock.readers.recognition import size_of
 
         reading = {
             "delimiter": delimiter,
@@ -276,3 +277,10 @@ def inspect(
         else:
             width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
             print(found.as_text(width))
+
+
+def size_of(option: str, text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise ConfigError(f"{option} {error}") from error

@@ -138,7 +138,6 @@ _ARGUMENTS = {
     "data_config.delimiter": "delimiter=",
     "with_header is true": "header=True",
     "delimiter and with_header": "delimiter= and header=",
-    "; set train_input_path or eval_input_path": "",
     "features or label_fields": "some",
     "memory.limit": "the limit of .memory(limit)",
 }

@@ -15,10 +15,8 @@ from penstock.data.shuffle import Bucketing, Shuffle, ShuffleQuality
 from penstock.data.sources import Source
 from penstock.readers.columns import is_list
 from penstock.readers.order import Shard
-from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import ONE_SHARD, BlockStream
-from penstock.readers.scan import ScannedFiles
-from penstock.readers.stream import RecordStream
+from penstock.readers.scan import ONE_SHARD, BlockStream, ScannedFiles
+from penstock.readers.stream import Quarantine, RecordStream
 from penstock.runtime.budget import MemoryBudget
 
 

@@ -16,8 +16,7 @@ from penstock.config.sizes import format_size
 from penstock.data.row_cost import CostOf, Costs
 from penstock.data.sections import Oversize
 from penstock.data.window import own_bytes
-from penstock.readers.quarantine import Quarantine
-from penstock.readers.stream import ROW_COLUMN, RecordStream, file_and_row
+from penstock.readers.stream import ROW_COLUMN, Quarantine, RecordStream, file_and_row
 from penstock.runtime.budget import Share
 
 logger = logging.getLogger(__name__)

@@ -49,7 +49,7 @@ def share_data_path(
 
     `streams` are the data sets that are read at once, by the word in front of the names of their shares: "" and, for
     a run that evaluates on the way, EVALUATION. A reader gets what it can use, at most `reader_cap_bytes`, and never
-    less than it needs. With `is_ahead`, two blocks or more are read ahead where there is room for them, and an eighth
+    less than it needs. With `is_ahead`, two blocks or more are read ahead where there is memory for them, and an eighth
     of what is left stays free. `prefetch_bytes` None: chosen; 0: nothing is prefetched. `num_workers` are wanted, for
     batches of `batch_rows` rows.
     """
@@ -60,8 +60,8 @@ def share_data_path(
         # They get what no stage that carries rows can use.
         prefetch = PREFETCH_CAP_BYTES if prefetch_bytes is None else prefetch_bytes
         ahead = sum(
-            scanned.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * scanned.block_bytes + prefetch
-            for scanned in streams.values()
+            sizes.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * sizes.block_bytes + prefetch
+            for sizes in (scanned.sizes for scanned in streams.values())
         )
         usable_bytes = shuffle_bytes + CUT_CAP_BYTES * by_cost + ALL_BLOCKS_BYTES + ahead * 8 // 7
         bytes_left = budget.unshared_bytes - usable_bytes
@@ -71,7 +71,7 @@ def share_data_path(
     if any(is_uri(file.path) for scanned in streams.values() for file in scanned.files):
         budget.share("store windows", ALL_BLOCKS_BYTES)
     rest = max(0, budget.unshared_bytes) // len(streams)
-    for stream, scanned in streams.items():
+    for stream, sizes in ((stream, scanned.sizes) for stream, scanned in streams.items()):
         left = rest * 7 // 8 if is_ahead else rest
         if by_cost and not stream:
             cut = max(1, min(CUT_CAP_BYTES, left // 4))
@@ -81,14 +81,14 @@ def share_data_path(
         prefetch = chosen if prefetch_bytes is None else prefetch_bytes
         if prefetch:
             budget.share(f"{stream}prefetch", prefetch, setting="data_config.prefetch")
-        ample = min(scanned.ample_bytes, reader_cap_bytes or scanned.ample_bytes)
-        reader = max(scanned.min_bytes, min(ample, left - prefetch))
+        ample = min(sizes.ample_bytes, reader_cap_bytes or sizes.ample_bytes)
+        reader = max(sizes.min_bytes, min(ample, left - prefetch))
         budget.share(f"{stream}reader", reader)
         # While a window is drawn from, the next one is being read.
         max_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
-        num_ahead = min(max_ahead, (left - prefetch - reader) // scanned.block_bytes)
+        num_ahead = min(max_ahead, (left - prefetch - reader) // sizes.block_bytes)
         if is_ahead and num_ahead >= BLOCKS_AHEAD:
-            budget.share(f"{stream}read ahead", num_ahead * scanned.block_bytes)
+            budget.share(f"{stream}read ahead", num_ahead * sizes.block_bytes)
     return num_workers
 
 

@@ -114,13 +114,13 @@ class ParallelMap(Generic[R]):
                 except Exception as error:  # raised again when all results before it are given out
                     failures.append(error)
 
-        def has_room() -> bool:
+        def has_memory() -> bool:
             free_bytes = self._share.limit_bytes - self._share.held_bytes
             return not held or next_bytes <= free_bytes
 
         given = tasks()
         try:
-            with closing(self._pool.run(given, ordered=True, has_room=has_room)) as done:  # type: ignore[type-var]
+            with closing(self._pool.run(given, ordered=True, has_memory=has_memory)) as done:  # type: ignore[type-var]
                 for task, result in done:
                     if isinstance(result, Failure):
                         result.raise_here()

@@ -20,8 +20,7 @@ from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import state_for
 from penstock.data.window import window_bytes
 from penstock.readers.order import ConsumedRows
-from penstock.readers.reading import ONE_SHARD
-from penstock.readers.scan import ScannedFiles
+from penstock.readers.scan import ONE_SHARD, ScannedFiles
 from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, check_order
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import default_limit
@@ -57,7 +56,7 @@ def share_memory(chain: Chain, scanned: ScannedFiles) -> MemoryBudget:
     if shuffle_rows:
         shuffle_bytes = window_bytes(scanned.columns.append(ROW_FIELD), shuffle_rows, scanned.row_bytes)
     needs = {
-        f"reading {chain.source.name} needs": scanned.min_bytes,
+        f"reading {chain.source.name} needs": scanned.sizes.min_bytes,
         "shuffling": shuffle_bytes,
         "prefetch": chain.prefetch_bytes or 0,
         "cut": _CUT_BYTES * by_cost,

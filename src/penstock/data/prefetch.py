@@ -53,8 +53,7 @@ class Prefetch(AbstractContextManager["Prefetch[T]"], Generic[T]):
     ) -> None:
         self.source = source
         self._share, self._num_bytes, self._hold_handed_out = share, num_bytes, hold_handed_out
-        self._queue: SimpleQueue[_Made[T] | _Ended] = SimpleQueue()
-        self.num_waiting = self._queue.qsize
+        self.queue: SimpleQueue[_Made[T] | _Ended] = SimpleQueue()
         self._state: State = {}
         self._running: Generator[T] | None = None
 
@@ -74,7 +73,7 @@ class Prefetch(AbstractContextManager["Prefetch[T]"], Generic[T]):
         )
         thread.start()
         try:
-            while isinstance(made := self._queue.get(), _Made):
+            while isinstance(made := self.queue.get(), _Made):
                 self._state, leased_bytes = made.state, made.leased_bytes
                 if not self._hold_handed_out:
                     share.release(leased_bytes)
@@ -90,8 +89,8 @@ class Prefetch(AbstractContextManager["Prefetch[T]"], Generic[T]):
             stopping.set()
             share.wake()
             thread.join()
-            while not self._queue.empty():
-                if isinstance(left := self._queue.get(), _Made):
+            while not self.queue.empty():
+                if isinstance(left := self.queue.get(), _Made):
                     leased_bytes += left.leased_bytes
             share.release(leased_bytes)
             self._running = None
@@ -106,11 +105,11 @@ class Prefetch(AbstractContextManager["Prefetch[T]"], Generic[T]):
                     leased_bytes = max(1, min(self._num_bytes(item), self._share.limit_bytes))
                     if is_stopping() or not self._share.acquire(leased_bytes, is_stopping):
                         break
-                    self._queue.put(_Made(item, self.source.state_dict(), leased_bytes))
+                    self.queue.put(_Made(item, self.source.state_dict(), leased_bytes))
                     del item
-            self._queue.put(_Ended(self.source.state_dict()))
+            self.queue.put(_Ended(self.source.state_dict()))
         except BaseException as error:  # raised again where the items are used
-            self._queue.put(_Ended(None, error))
+            self.queue.put(_Ended(None, error))
 
     def state_dict(self) -> State:
         return self.source.state_dict() if self._running is None else self._state
@@ -128,13 +127,14 @@ class Prefetch(AbstractContextManager["Prefetch[T]"], Generic[T]):
             self._running.close()
             self._running = None
 
-    def close(self, *_: object) -> None:
+    def close(self) -> None:
         """End the thread, put the source back to the last item handed out, and close it where it can be closed."""
         self._stop()
         if (close := getattr(self.source, "close", None)) is not None:
             close()
 
-    __exit__ = close
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class ReadAhead(Stage):
@@ -147,7 +147,7 @@ class ReadAhead(Stage):
     def __init__(self, source: RecordStream, share: Share) -> None:
         super().__init__(source)
         self._ahead: Prefetch[pa.RecordBatch] = Prefetch(source, share, hold_handed_out=True)
-        source.num_waiting = self._ahead.num_waiting
+        source.num_waiting = self._ahead.queue.qsize
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self._ahead.close()  # of a loop that was left

@@ -11,8 +11,7 @@ from penstock.config.errors import CheckpointError
 from penstock.data.cut import split_rows
 from penstock.data.shuffle import Bucketing, window_order
 from penstock.readers.order import Blocks, ConsumedRows, ConsumedRowsBuilder, EpochOrder, Int64Array, Shard
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ScannedFiles
+from penstock.readers.scan import BlockStream, ScannedFiles
 from penstock.readers.stream import StreamPosition
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State

@@ -1,25 +1,27 @@
 """Where the rows of a Dataset come from: files of one format, or arrays in memory."""
 
 import os
+import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError, DataError, hint
-from penstock.data.arguments import kind_of, mapping_argument, own_words
+from penstock.config.sizes import KIB
+from penstock.data.arguments import kind_of, mapping_argument
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.numpy_files import MEMORY, FilePart, ScannedArrays, scan_arrays
 from penstock.readers.order import Blocks
-from penstock.readers.recognition import recognise
 from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import Field, ReadingSection, parse_field_type
+from penstock.readers.storage import open_input, read_at
 
 
 def first_rows_of(scanned: ScannedFiles, num_rows: int) -> ScannedFiles:
@@ -42,6 +44,20 @@ _CALLS = {
     "TFRecordDataset": ("TFRecord", "read_tfrecord"),
     "NumpyDataset": ("NumPy", "read_numpy"),
 }
+
+
+_START_BYTES = 4 * KIB
+_MAGIC = {
+    b"PAR1": "ParquetDataset",
+    b"ARROW1": "ArrowDataset",
+    b"\xff\xff\xff\xff": "ArrowDataset",
+    b"\x93NUMPY": "NumpyDataset",
+}
+"""With what files begin; the third is a stream of Arrow."""
+_GZIP = b"\x1f\x8b"
+_ZIP, _ZIP_NAME_AT = b"PK\x03\x04", 30
+_DELIMITERS = ",\t;|\x01"
+_CRC32C, _ALL_BITS, _MASK_DELTA = 0x82F63B78, 0xFFFFFFFF, 0xA282EAD8
 
 
 @contextmanager
@@ -223,8 +239,7 @@ def files_at(paths: Paths) -> list[DataFile]:
     several = [paths] if isinstance(paths, str | bytes | os.PathLike) else paths
     if not isinstance(several, Iterable):
         raise ConfigError.at("paths", f"is {kind_of(paths)}; give a path, or a list of paths")
-    with own_words():
-        files = [file for path in several for file in list_files(path_text(path))]
+    files = [file for path in several for file in list_files(path_text(path), cure="")]
     if not files:
         raise DataError("no data path is given")
     twice = sorted(path for path, count in Counter(file.path for file in files).items() if count > 1)
@@ -254,3 +269,67 @@ def fields_of(types: Any) -> list[Field]:
         except ValueError as error:
             raise ConfigError.at("types", str(error)) from error
     return fields
+
+
+# What a file looks like from its first bytes.
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """The format that a file seems to have, for messages about a file that is not of the format that was said."""
+
+    dataset_type: str
+    delimiter: str | None = None  # of CSV: what stands between the cells of the first line
+    is_gzip: bool = False
+
+
+def recognise(file: DataFile) -> Likeness | None:
+    """What a file looks like; None where nothing is certain enough, or the file cannot be read."""
+    try:
+        with open_input(file.path) as source:
+            start = read_at(source, _START_BYTES, 0)
+        if not start.startswith(_GZIP):
+            return likeness_of(start)
+        found = likeness_of(zlib.decompressobj(wbits=31).decompress(start, _START_BYTES))
+    except (OSError, DataError, zlib.error):
+        return None
+    return None if found is None else replace(found, is_gzip=True)
+
+
+def likeness_of(start: bytes) -> Likeness | None:
+    r"""What begins like this.
+
+    >>> likeness_of(b"user\tage\nann\t31\n")
+    Likeness(dataset_type='CsvDataset', delimiter='\t', is_gzip=False)
+    """
+    for magic, dataset_type in _MAGIC.items():
+        if start.startswith(magic):
+            return Likeness(dataset_type)
+    name_end = _ZIP_NAME_AT + int.from_bytes(start[26:28], "little")
+    if start.startswith(_ZIP) and start[_ZIP_NAME_AT:name_end].endswith(b".npy"):
+        return Likeness("NumpyDataset")
+    length, checksum = start[:8], start[8:12]
+    if len(checksum) == 4 and _masked_crc32c(length) == int.from_bytes(checksum, "little"):
+        return Likeness("TFRecordDataset")
+    # JSON or CSV, where the first line is text that people can read.
+    try:
+        line = start.lstrip().split(b"\n", 1)[0].decode("utf-8-sig").strip("\r")
+    except UnicodeDecodeError:
+        return None
+    if not all(character.isprintable() or character in _DELIMITERS for character in line):
+        return None
+    if line.startswith(('{"', "[{")) or line in ("{", "{}", "["):
+        return Likeness("JsonDataset")
+    delimiter = max(_DELIMITERS, key=line.count)
+    return Likeness("CsvDataset", delimiter) if delimiter in line else None
+
+
+def _masked_crc32c(content: bytes) -> int:
+    """Of a few bytes: the compiled way takes longer to load than this to run."""
+    state = _ALL_BITS
+    for byte in content:
+        state ^= byte
+        for _ in range(8):
+            state = (state >> 1) ^ (_CRC32C if state & 1 else 0)
+    crc = state ^ _ALL_BITS
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & _ALL_BITS

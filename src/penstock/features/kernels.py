@@ -247,7 +247,7 @@ def encode_ids(text: Any, separator: Any, rule: Any, num_buckets: Any, vocabular
     """Splits texts into tokens and tokens ("key", or "key:weight") into ids; empty tokens count for nothing.
 
     `text` is (data, offsets), `vocabulary` (slots, their ids, key_data, key_offsets) and `out` (values,
-    lengths, weights, bad); tokens have weights if there is room for them. Gives the number of values. Long,
+    lengths, weights, bad); tokens have weights if `out` has space for them. Gives the number of values. Long,
     because handing these tuples on to a function for each token would cost several times the work.
     """
     data, offsets = text

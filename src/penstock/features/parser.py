@@ -26,7 +26,7 @@ from penstock.features.feature import (
 from penstock.features.text import Text
 from penstock.readers.stream import ROW_COLUMN, file_and_row
 
-UNKNOWN_ROW = -1
+NO_ROW_ID = -1
 """Row id of a row that came from no file."""
 
 SideArray = NDArray[np.int8] | Int64Array
@@ -40,7 +40,7 @@ class ParsedBatch:
     labels: dict[str, NumberArray]
     sample_weights: dict[str, Float32Array]
     row_ids: Int64Array
-    """Where each row came from (readers.stream); UNKNOWN_ROW throughout if the data carries no origin."""
+    """Where each row came from (readers.stream); NO_ROW_ID throughout if the data carries no origin."""
 
     num_rows: int
     plain: PlainColumns | None = None
@@ -105,13 +105,13 @@ class Parser:
         self.text_columns = tuple(name for name in dict.fromkeys(texts) if name not in numbers)
         self.fast_path = fast_path_of(self.features)
 
-    def parse(self, batch: pa.RecordBatch | pa.Table, with_labels: bool = True) -> ParsedBatch:
+    def parse(self, batch: pa.RecordBatch | pa.Table) -> ParsedBatch:
         """The columns of one batch; where all features are plain columns, they are in `plain`.
 
         A bad value is a DataError with file, row, column and value.
         """
         has_ids = ROW_COLUMN in batch.schema.names
-        row_ids = batch[ROW_COLUMN].to_numpy() if has_ids else np.full(batch.num_rows, UNKNOWN_ROW, np.int64)
+        row_ids = batch[ROW_COLUMN].to_numpy() if has_ids else np.full(batch.num_rows, NO_ROW_ID, np.int64)
         plain = None
         if self.fast_path is not None and isinstance(batch, pa.RecordBatch):
             plain = self.fast_path.pack(batch)
@@ -128,13 +128,12 @@ class Parser:
                         problem = f"is outside 0 to {last_row}, the ids of feature '{feature.name}'"
                         row = row_of_value(column.lengths, index)
                         raise BadValue(feature.inputs[0], row, int(column.values[index]), problem)
-            if with_labels:
-                for name in self.label_fields:
-                    parsed.labels[name] = read_label(batch, name, name in self.binary_labels)
-                for name in self.sample_weight_fields:
-                    parsed.sample_weights[name] = read_sample_weight(batch, name)
-                for name, session in self.sessions.items():
-                    parsed.side[name] = read_sessions(batch, session)
+            for name in self.label_fields:
+                parsed.labels[name] = read_label(batch, name, name in self.binary_labels)
+            for name in self.sample_weight_fields:
+                parsed.sample_weights[name] = read_sample_weight(batch, name)
+            for name, session in self.sessions.items():
+                parsed.side[name] = read_sessions(batch, session)
             for name, num_class in self.masks.items():
                 parsed.side[name] = read_mask(batch, name, num_class)
         except BadValue as error:
@@ -147,7 +146,7 @@ class Parser:
             ) from error
         return parsed
 
-    def parse_usable(self, batch: pa.RecordBatch, with_labels: bool = True) -> ParsedBatch:
+    def parse_usable(self, batch: pa.RecordBatch) -> ParsedBatch:
         """The same, without the rows that have a bad value: they are in `rejected`.
 
         What is wrong with a whole column is still an error. Each bad row costs parsing the others again; that there
@@ -158,7 +157,7 @@ class Parser:
         while True:
             usable = batch.filter(pa.array(kept)) if rejected else batch
             try:
-                parsed = self.parse(usable, with_labels)
+                parsed = self.parse(usable)
             except DataError as error:
                 cause = error.__cause__
                 if (

@@ -70,6 +70,8 @@ class AUC(SumsMetric):
     """
 
     name = "auc"
+    newest = "counts"
+    """The sum to which new rows are added."""
 
     def __init__(self, thresholds: int | None = None) -> None:
         if thresholds is not None:
@@ -78,8 +80,7 @@ class AUC(SumsMetric):
 
     def update(self, preds: Values, target: Values) -> None:
         rows = binary_rows(preds, target, self.name)
-        counts = self._sums["buffer" if "buffer" in self._sums else "counts"]
-        count_rows(counts, rows.probabilities, rows.is_positive)
+        count_rows(self._sums[self.newest], rows.probabilities, rows.is_positive)
         self._sums["num_left_out"] += rows.num_left_out
 
     @property
@@ -101,6 +102,8 @@ class DecayAUC(AUC):
     `decay(rate)` mixes the buffer into the counts. Counts and buffer are linear in the rows, so that the sums
     over ranks that decay at the same steps are the counts of one process that saw all their rows.
     """
+
+    newest = "buffer"
 
     def __init__(self, thresholds: int | None = None) -> None:
         super().__init__(DECAY_THRESHOLDS if thresholds is None else thresholds)

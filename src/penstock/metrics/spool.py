@@ -48,7 +48,7 @@ class Spool:
         except OSError as error:
             raise BudgetExceeded(
                 f"{self._files.name}: {format_size(self.num_bytes + num_bytes)} of {self._content} do not fit there "
-                f"({error}); set TMPDIR to a folder with room"
+                f"({error}); set TMPDIR to a folder with more space"
             ) from error
         self.num_bytes += num_bytes
 

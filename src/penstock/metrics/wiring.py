@@ -27,8 +27,6 @@ class BoundMetric:
     """The column by which rows belong together, for metrics that group."""
 
     num_classes: int = 1
-    """Classes of the task."""
-
     custom: str | None = None
     """Where a custom metric is defined; None for those of Penstock."""
 
@@ -66,6 +64,7 @@ def build_metrics(
     label: str,
     tower: str | None = None,
     path: str = "model_config.metrics",
+    num_classes: int = 1,
     collectives: Collectives | None = None,
 ) -> dict[str, BoundMetric]:
     """The metrics of a list in the run file, by result name; every one that cannot be wired is a problem.
@@ -102,7 +101,7 @@ def build_metrics(
         grouping_key = getattr(section, "grouping_key", None)
         custom = section.import_path if isinstance(section, CustomMetric) else None
         bound[name + suffix] = BoundMetric(
-            name + suffix, metric, prediction, label, grouping_key, custom=custom
+            name + suffix, metric, prediction, label, grouping_key, num_classes, custom
         )
     if problems:
         raise ConfigError(problems)

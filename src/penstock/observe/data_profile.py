@@ -20,8 +20,8 @@ from penstock.config.sizes import MIB, format_size
 from penstock.features.sections import named_features
 from penstock.prep.profile import DataProfile, choose_few_pieces, profile_pieces
 from penstock.readers.columns import is_list
-from penstock.readers.quarantine import Quarantine
 from penstock.readers.scan import dataset_type_of, scan_files
+from penstock.readers.stream import Quarantine
 from penstock.runtime.budget import Share
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at
     # Not more than in training, and less where the process leaves less.
     free_bytes = plan.budget.limit_bytes - process_bytes - SKETCH_BYTES
     free_bytes = min(plan.budget.shares["reader"].limit_bytes, free_bytes)
-    if free_bytes < scanned.min_bytes:
+    if free_bytes < scanned.sizes.min_bytes:
         return {
-            "problem": f"reading them needs {format_size(scanned.min_bytes)} and looking "
+            "problem": f"reading them needs {format_size(scanned.sizes.min_bytes)} and looking "
             f"{format_size(SKETCH_BYTES)}, but beside the process only "
             f"{format_size(max(0, free_bytes + SKETCH_BYTES))} of memory.limit are free"
         }
@@ -84,7 +84,7 @@ def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at
     uses = _uses(run, plan)
     profile = profile_pieces(
         scanned,
-        Share("the look at the data", min(free_bytes, max(scanned.min_bytes, _READER_BYTES))),
+        Share("the look at the data", min(free_bytes, max(scanned.sizes.min_bytes, _READER_BYTES))),
         choose_few_pieces(scanned.blocks, scanned.row_bytes, MAX_ROWS),
         columns=list(uses)[:MAX_COLUMNS],
         enough=lambda: time.perf_counter() - started_at > MAX_SECONDS,

@@ -20,9 +20,9 @@ from penstock.observe.data_profile import column_table, plain_value, shown_colum
 from penstock.prep.contents import ArrayContents, Contents, Extremes, contents_of
 from penstock.prep.data_advice import Storage, advise
 from penstock.prep.profile import STANDARD_ERROR, DataProfile, add_footers, choose_pieces, profile_pieces
-from penstock.readers.files import TYPE_OF_SUFFIX
+from penstock.readers.csv import reading_of
+from penstock.readers.files import TYPE_OF_SUFFIX, list_files
 from penstock.readers.order import Blocks
-from penstock.readers.recognition import files_of, reading_of
 from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.store_schema import PREPARATION_NAME
 from penstock.runtime.budget import Share
@@ -163,7 +163,7 @@ def inspect(path: str | Path, look: DataLook | None = None) -> Inspection:
 
 
 def inspect_data(path: str, look: DataLook) -> Inspection:
-    files = files_of(path)
+    files = list_files(path, cure="")
     reading = reading_of(files, **look.reading)  # type: ignore[arg-type]
     dataset_type = dataset_type_of(reading, files)
     is_parquet = dataset_type == "ParquetDataset"
@@ -228,13 +228,13 @@ def _profile(scanned: ScannedFiles, look: DataLook) -> DataProfile:
     process_bytes = tree_bytes()
     limit_bytes = memory_limit(look.memory_bytes, process_bytes)
     free_bytes = (limit_bytes - process_bytes) * 7 // 8 - _SKETCH_BYTES
-    if free_bytes < scanned.min_bytes:
-        needed_bytes = limit_bytes + (scanned.min_bytes - free_bytes) * 8 // 7
+    if free_bytes < scanned.sizes.min_bytes:
+        needed_bytes = limit_bytes + (scanned.sizes.min_bytes - free_bytes) * 8 // 7
         raise BudgetExceeded(
             f"looking at rows of {format_size(row_bytes)} needs about {format_size(needed_bytes)} but may hold "
             f"{format_size(limit_bytes)}; raise --memory"
         )
-    share = Share("the reader", min(free_bytes, scanned.ample_bytes), "--memory")
+    share = Share("the reader", min(free_bytes, scanned.sizes.ample_bytes), "--memory")
     pieces = choose_pieces(scanned.blocks, row_bytes, full=look.full)
     with look.progress(sum(piece.num_rows for piece in pieces)) as progress:
         return profile_pieces(scanned, share, pieces, on_rows=progress.advance)

@@ -79,7 +79,7 @@ def _storage(profile: DataProfile, storage: Storage) -> Iterator[str]:
         )
     if storage.parquet_part is not None and storage.parquet_part < 1 and storage.bytes_on_disk >= MIB:
         yield (
-            f"{storage.format_name} would take about {storage.parquet_part:.0%} of the room as Parquet, and read "
+            f"{storage.format_name} would take about {storage.parquet_part:.0%} of the space as Parquet, and read "
             f"faster; {storage.rewrite()}"
         )
 
@@ -112,7 +112,7 @@ def _values(column: ColumnFacts) -> Iterator[str]:
     if column.num_nan:
         yield f"{column.name}: {column.num_nan:,} values are NaN; write null where a value is missing"
     if column.is_number_text and is_text(column.type):
-        yield f"{column.name}: all texts are numbers; as numbers they take less room and no parsing"
+        yield f"{column.name}: all strings are numbers; as numbers they take less space and no parsing"
     if num_values < _MIN_ROWS:
         return
     if is_label(column) and column.mean is not None:

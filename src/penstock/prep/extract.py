@@ -30,9 +30,8 @@ from penstock.prep.columns import (
 from penstock.prep.sections import SampleSchema
 from penstock.prep.split_groups import groups_of, sample_group
 from penstock.readers.files import DataFile
-from penstock.readers.reading import BlockStream
 from penstock.readers.samples import Sample
-from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
+from penstock.readers.scan import BlockStream, ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.readers.store_schema import FEATURES, LABELS, MASKS, ArrayNames
 from penstock.runtime.budget import Share
@@ -139,7 +138,7 @@ class Extraction:
             if (error := self._text_in_file(file, name, roles.key_of(name))) is not None:
                 raise error
         found = self._scan(file, roles.columns)
-        share = Share("the reader", max(found.min_bytes, min(found.ample_bytes, _READER_BYTES)))
+        share = Share("the reader", max(found.sizes.min_bytes, min(found.sizes.ample_bytes, _READER_BYTES)))
         with closing(iter(BlockStream(found, share))) as batches:  # type: ignore[type-var]
             for batch in batches:
                 for name in texts:
@@ -165,7 +164,7 @@ class Extraction:
         """The error of the first string that is no number; a CSV column may have numbers that were not sampled."""
         found = scan_files(self.reading, [file], ReadRequest((column,)))
         row, has_numbers = 0, False
-        with closing(iter(BlockStream(found, Share("the reader", found.min_bytes)))) as batches:  # type: ignore[type-var]
+        with closing(iter(BlockStream(found, Share("the reader", found.sizes.min_bytes)))) as batches:  # type: ignore[type-var]
             for batch in batches:
                 values: Any = batch.column(column)
                 try:

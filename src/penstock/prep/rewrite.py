@@ -25,8 +25,7 @@ from penstock.prep.external_shuffle import KEY_BYTES, TEMPORARY_OPTIONS, Externa
 from penstock.prep.hashes import row_hashes
 from penstock.readers.files import DataFile
 from penstock.readers.order import Shard, derive_generator
-from penstock.readers.reading import BlockStream
-from penstock.readers.scan import ReadRequest, ScannedFiles, scan_files
+from penstock.readers.scan import BlockStream, ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_COLUMN
 from penstock.runtime.budget import Share
@@ -182,8 +181,8 @@ def _rewrite(source: ScannedFiles, folder: Path, options: RewriteOptions, stage:
         files = [DataFile(str(path), path.stat().st_size) for path in paths]
         again, found = scan_files(ReadingSection(), files, ReadRequest()), _Tally()
         pa.default_memory_pool().release_unused()
-        share_bytes = min(again.ample_bytes, options.usable_bytes(tree_bytes()))
-        share = Share("the reader", max(again.min_bytes, share_bytes), _SETTING)
+        share_bytes = min(again.sizes.ample_bytes, options.usable_bytes(tree_bytes()))
+        share = Share("the reader", max(again.sizes.min_bytes, share_bytes), _SETTING)
         with stage("verifying", source.num_rows) as count:
             for _ in _rows(again, share, found, count):
                 pass
@@ -253,12 +252,12 @@ def share_memory(
     if options.shuffle:
         for_reader_bytes = usable_bytes // 2
         min_bytes = max(
-            source.min_bytes + _WAITING_COPIES * _MIN_WAITING_BYTES,
+            source.sizes.min_bytes + _WAITING_COPIES * _MIN_WAITING_BYTES,
             group_bytes + int(_BUCKET_COPIES * _MIN_BUCKET_BYTES),
         )
     else:
         for_reader_bytes = usable_bytes - group_bytes
-        min_bytes = source.min_bytes + group_bytes
+        min_bytes = source.sizes.min_bytes + group_bytes
     if usable_bytes < min_bytes:
         limit_bytes = memory_limit(options.memory_bytes, process_bytes)
         raise BudgetExceeded(
@@ -266,7 +265,7 @@ def share_memory(
             f"{format_size(options.row_group_bytes)} among it, but may hold {format_size(limit_bytes)}; "
             f"raise {_SETTING}, or lower --row-group"
         )
-    reader_bytes = max(source.min_bytes, min(source.ample_bytes, for_reader_bytes))
+    reader_bytes = max(source.sizes.min_bytes, min(source.sizes.ample_bytes, for_reader_bytes))
     waiting_bytes = min(_MAX_WAITING_BYTES, (usable_bytes - reader_bytes) // _WAITING_COPIES)
     sizes = ShuffleSizes(
         bucket_bytes=min(_MAX_BUCKET_BYTES, int((usable_bytes - group_bytes) / _BUCKET_COPIES)),

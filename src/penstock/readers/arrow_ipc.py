@@ -12,6 +12,7 @@ import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -24,11 +25,12 @@ from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import as_type, join_schemas, project, with_items, with_types
 from penstock.readers.files import DataFile, is_uri
 from penstock.readers.order import Blocks
-from penstock.readers.reading import RollingLease
 from penstock.readers.scan import (
     BlockDecoder,
     Fingerprint,
     ReadRequest,
+    ReadSizes,
+    RollingLease,
     ScannedFiles,
     ends_checksum,
 )
@@ -238,7 +240,29 @@ class ScannedIpc(ScannedFiles):
     batches: tuple[IpcBatch, ...]
     mean_row_bytes: int
     max_row_bytes: int
-    packed_bytes: int  # what the largest record batch takes as stored, while it is decoded whole
+
+    @cached_property
+    def packed_bytes(self) -> int:
+        """What the largest record batch takes as stored, while it is decoded whole."""
+        whole = [batch for batch in self.batches if batch.is_whole]
+        return max((min(batch.body_bytes, batch.decoded_bytes) for batch in whole), default=0)
+
+    @cached_property
+    def sizes(self) -> ReadSizes:
+        """Any two neighbours fit the share: record batches, or parts of at most so many bytes."""
+        min_bytes = ample_bytes = block_bytes = 1
+        for batch in self.batches:
+            decoded_bytes, dictionary_bytes = batch.decoded_bytes, batch.dictionary_bytes
+            if batch.is_whole:
+                small_bytes = large_bytes = decoded_bytes + min(_SLACK_BYTES, decoded_bytes)
+                block_bytes = max(block_bytes, decoded_bytes)
+            else:
+                small_bytes = max(self.max_row_bytes, min(_MIN_PART_BYTES, decoded_bytes))
+                large_bytes = max(self.max_row_bytes, min(_PART_BYTES, decoded_bytes))
+                block_bytes = max(block_bytes, min(_PART_BYTES, decoded_bytes))
+            min_bytes = max(min_bytes, dictionary_bytes + small_bytes)
+            ample_bytes = max(ample_bytes, dictionary_bytes + large_bytes)
+        return ReadSizes(self.packed_bytes + 2 * min_bytes, self.packed_bytes + 2 * ample_bytes, block_bytes)
 
     @property
     def row_bytes(self) -> int:
@@ -285,31 +309,15 @@ def scan_ipc(_: ReadingSection, files: Sequence[DataFile], request: ReadRequest)
             if num_rows:
                 batches.append(IpcBatch(file_index, index, first_row, *sizes))
             first_row += num_rows
-    # Any two neighbours fit the share: record batches, or parts of at most so many bytes.
-    min_sizes, ample_sizes = [1], [1]
-    for batch in batches:
-        decoded_bytes = batch.decoded_bytes
-        for known, part_bytes in ((min_sizes, _MIN_PART_BYTES), (ample_sizes, _PART_BYTES)):
-            num_bytes = decoded_bytes + min(_SLACK_BYTES, decoded_bytes)
-            if not batch.is_whole:
-                num_bytes = max(max_bytes, min(part_bytes, decoded_bytes))
-            known.append(batch.dictionary_bytes + num_bytes)
-    whole = [batch for batch in batches if batch.is_whole]
-    packed_bytes = max((min(batch.body_bytes, batch.decoded_bytes) for batch in whole), default=0)
-    parts = (min(_PART_BYTES, batch.decoded_bytes) for batch in batches if not batch.is_whole)
     return ScannedIpc(
         files=tuple(files),
         fingerprints=tuple(marks),
         columns=schema,
         blocks=Blocks.of((batch.file_index, batch.first_row, batch.num_rows) for batch in batches),
-        min_bytes=packed_bytes + 2 * max(min_sizes),
-        ample_bytes=packed_bytes + 2 * max(ample_sizes),
-        block_bytes=max([1, *parts, *(batch.decoded_bytes for batch in whole)]),
         messages=tuple(messages),
         batches=tuple(batches),
         mean_row_bytes=mean_bytes,
         max_row_bytes=max_bytes,
-        packed_bytes=packed_bytes,
     )
 
 
@@ -431,7 +439,7 @@ class IpcDecoder(BlockDecoder):
         return sum(_num_bytes(array, field.type) for array, field in pairs)
 
     def _too_large(self, batch: IpcBatch, num_bytes: int) -> BudgetExceeded:
-        how, needed_bytes = "is read some rows at a time", self._scanned.min_bytes
+        how, needed_bytes = "is read some rows at a time", self._scanned.sizes.min_bytes
         if batch.is_whole:
             how = "is decoded whole, beside the one before it"
             needed_bytes = self._scanned.packed_bytes + 2 * (batch.dictionary_bytes + num_bytes)

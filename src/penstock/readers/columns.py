@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.config.errors import DataError, hint
+from penstock.readers.sections import FieldType, ReadingSection
 from penstock.readers.stream import ROW_COLUMN
 
 ArrowArray = Any
@@ -27,6 +28,13 @@ _ADVICE = {
     "null": "it has no value at all; give the column a type, or leave it out",
 }
 
+_SCALARS: dict[str, Any] = {
+    "INT32": pa.int32(),
+    "INT64": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "STRING": pa.string(),
+}
 
 _IS_LIST = (pt.is_list, pt.is_large_list, pt.is_fixed_size_list, pt.is_list_view, pt.is_large_list_view)
 
@@ -141,3 +149,39 @@ def with_items(array: Any, given_type: Any, convert: Callable[[Any, Any], Any]) 
         type=given_type,
         mask=array.is_null() if array.null_count else None,
     )
+
+
+def declared_types(reading: ReadingSection) -> dict[str, Any]:
+    def arrow_type(field_type: FieldType) -> Any:
+        kind, _, rest = field_type.value.partition("_")
+        if kind == "ARRAY":
+            return pa.list_(arrow_type(FieldType(rest)))
+        if kind == "MAP":
+            key, _, item = rest.partition("_")
+            return pa.map_(_SCALARS[key], _SCALARS[item])
+        return _SCALARS[kind]
+
+    fields = reading.resolved_input_fields()
+    return {
+        field.input_name: arrow_type(field.input_type) for field in fields if field.input_type is not None
+    }
+
+
+def join_types(first: Any, second: Any) -> Any:
+    """The narrowest type that holds the values of both; string where nothing else does."""
+    if first == second or pa.types.is_null(second):
+        return first
+    if pa.types.is_null(first):
+        return second
+    if {first, second} == {pa.int64(), pa.uint64()}:
+        return pa.uint64()
+    if pa.float64() in (first, second) and not {first, second}.isdisjoint({pa.int64(), pa.uint64()}):
+        return pa.float64()
+    if pa.types.is_list(first) and pa.types.is_list(second):
+        return pa.list_(join_types(first.value_type, second.value_type))
+    if pa.types.is_struct(first) and pa.types.is_struct(second):
+        fields = {field.name: field.type for field in first}
+        for field in second:
+            fields[field.name] = join_types(fields.get(field.name, pa.null()), field.type)
+        return pa.struct(list(fields.items()))
+    return pa.string()

@@ -7,27 +7,37 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
+from numpy.typing import NDArray
 
-from penstock.config.errors import ConfigError, DataError
-from penstock.config.sizes import MIB
-from penstock.readers.columns import plain_type, project
-from penstock.readers.files import DataFile
+from penstock.config.errors import ConfigError, DataError, hint
+from penstock.config.sizes import KIB, MIB
+from penstock.readers import FORMATS
+from penstock.readers.columns import declared_types, join_types, plain_type, project
+from penstock.readers.files import DataFile, data_suffix
 from penstock.readers.indexed_files import (
+    BYTE_ORDER_MARK,
     HAS_CHANGED,
     RECORD_SETTINGS,
+    Framing,
     ScannedRecords,
-    declared_types,
-    join_types,
+    TextFile,
+    index_text,
+    line_starts,
+    sample_texts,
 )
-from penstock.readers.record_index import BYTE_ORDER_MARK, CsvRecords, TextFile, index_text, sample_texts
-from penstock.readers.scan import ReadRequest, ScannedFiles
-from penstock.readers.sections import ReadingSection
+from penstock.readers.order import Int64Array
+from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of
+from penstock.readers.sections import Field, ReadingSection, parse_fields
 
 _MAX_HEADER_BYTES = MIB
+_WINDOW_BYTES = 64 * KIB
+_QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
 _COPIES_OF_TEXT = 4  # the text, its cells in the parser, and strings as columns, which grow by doubling
+_ESCAPES = {"\\t": "\t", "tab": "\t", "\\x01": "\x01", "\\x02": "\x02"}
 _CELL_BYTES = 4  # of each cell in the parser
 _VALUE_BYTES = 9  # of each value in a column: a number or an offset, and whether it is null
 _NUMBER_BYTES = 8
@@ -41,6 +51,70 @@ _BAD_VALUE = re.compile(r"CSV conversion error to (?P<type>.+?): invalid value '
 _BAD_WIDTH = re.compile(r"Expected (?P<expected>\d+) columns, got (?P<found>\d+)")
 
 
+class CsvRecords(Framing):
+    """Records of CSV end at a line end that is not inside quotes, and lines without any character are none.
+
+    A quote opens a quoted cell only where a cell begins; inside an unquoted cell, as in `5" disk`, it is a character
+    like any other. That is how Arrow reads it.
+    """
+
+    def __init__(self, delimiter: str) -> None:
+        self.name = f"csv{delimiter}"
+        boundary = delimiter.encode("latin-1") + b"\r\n"
+        # A quote at the start of a cell, up to the quote that closes it or to the end.
+        self._quoted_cell = re.compile(rb'(?<![^%s])"[^"]*(?:""[^"]*)*(?:"|\Z)' % re.escape(boundary))
+        self._is_boundary = np.zeros(256, np.bool_)
+        self._is_boundary[list(boundary + b'"')] = True
+
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
+        r"""As `Framing` says.
+
+        >>> CsvRecords(",").whole_records(b'1,2\n3,"a\nb', is_all=False)
+        (4, 1)
+        """
+        characters = np.frombuffer(text, np.uint8)
+        if b'"' in text:
+            ends = self._line_ends(characters)
+            end = len(text) if is_all else int(np.append(-1, ends)[-1]) + 1
+            return end, len(line_starts(ends, end))
+        end = len(text) if is_all else text.rfind(b"\n") + 1
+        num_records = 0
+        for at in range(0, end, _WINDOW_BYTES):  # in windows that stay in the processor's cache
+            window = characters[at : min(end, at + _WINDOW_BYTES + 1)]
+            is_end = window == _LINE_FEED
+            if b"\r" in text:
+                is_end |= window == _RETURN
+            # A record begins where a character follows a line end.
+            num_records += int(np.count_nonzero(is_end[:-1] > is_end[1:])) + (at == 0 and not is_end[0])
+        return end, num_records
+
+    def starts(self, text: bytes | memoryview) -> Int64Array:
+        return line_starts(self._line_ends(np.frombuffer(text, np.uint8)), len(text))
+
+    def ends_inside(self, text: bytes) -> bool:
+        """As `Framing` says: a line end after the text would be a part of its last cell."""
+        if b'"' not in text:
+            return False
+        ends = self._line_ends(np.frombuffer(text + b"\n", np.uint8))
+        return not ends.size or int(ends[-1]) < len(text)
+
+    def _line_ends(self, characters: NDArray[np.uint8]) -> Int64Array:
+        ends: Int64Array = np.flatnonzero((characters == _LINE_FEED) | (characters == _RETURN))
+        quotes: Int64Array = np.flatnonzero(characters == _QUOTE)
+        if not quotes.size:
+            return ends
+        # Where every quote opens a cell, closes one or is doubled, counting them tells what is inside.
+        before_opening, after_closing = quotes[::2] - 1, quotes[1::2] + 1
+        before_opening = before_opening[before_opening >= 0]
+        after_closing = after_closing[after_closing < len(characters)]
+        beside = characters[np.concatenate([before_opening, after_closing])]
+        if not self._is_boundary[beside].all():
+            cells = [cell.span() for cell in self._quoted_cell.finditer(characters.data)]
+            quotes = np.array(cells, np.int64).reshape(-1)
+        outside: Int64Array = ends[np.searchsorted(quotes, ends, side="right") % 2 == 0]
+        return outside
+
+
 class CsvForm(NamedTuple):
     path: str
     names: tuple[str, ...]  # all columns, in the order of the file
@@ -52,7 +126,7 @@ def scan_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadReq
     if not reading.delimiter.isascii():
         raise ConfigError.at("data_config.delimiter", f"is '{reading.delimiter}'; use an ASCII character")
     framing = CsvRecords(reading.delimiter)
-    forms = [_read_form(file, reading, framing) for file in files]
+    forms = [_read_form(file, reading) for file in files]
     columns = forms[0].names if wanted.columns is None else wanted.columns
     for form in forms:
         project(pa.schema([(name, pa.string()) for name in form.names]), columns, form.path)
@@ -82,20 +156,66 @@ def parse_costs(forms: Sequence[CsvForm], num_columns: int) -> tuple[int, int]:
     return _COPIES_OF_TEXT, _CELL_BYTES * num_cells + _VALUE_BYTES * (num_columns + 1)
 
 
-def _read_form(file: DataFile, reading: ReadingSection, framing: CsvRecords) -> CsvForm:
+def reading_of(
+    files: list[DataFile],
+    *,
+    delimiter: str | None = None,
+    with_header: bool = True,
+    fields: str | None = None,
+    dataset_type: str | None = None,
+) -> ReadingSection:
+    """How files are read that no run file describes, by the options of a command.
+
+    CSV columns without a header and without declared fields are named c0, c1, ...
+    """
+    if dataset_type is not None and dataset_type not in FORMATS:
+        raise ConfigError(f"--dataset-type: there is no '{dataset_type}'; {hint(dataset_type, FORMATS)}")
+    is_csv = dataset_type_of(ReadingSection(dataset_type=dataset_type), files) == "CsvDataset"
+    if not is_csv and (delimiter is not None or not with_header):
+        option = "--delimiter" if delimiter is not None else "--no-header"
+        raise ConfigError(f"{option} has no effect: {files[0].path} is not CSV")
+    separator = "\t" if data_suffix(files[0].path) == ".tsv" else ","
+    if delimiter is not None:
+        separator = _ESCAPES.get(delimiter, delimiter)
+        if len(separator) != 1 or not separator.isascii():
+            raise ConfigError(f"--delimiter is {delimiter!r}; columns are separated by one ASCII character")
+    try:
+        declared = parse_fields(fields or "")
+    except ValueError as error:
+        raise ConfigError(f"--fields {error}") from error
+    if not with_header and not declared:
+        num_columns = len(_first_row(files[0], separator).cells)
+        declared = [Field(input_name=f"c{index}") for index in range(num_columns)]
+    return ReadingSection(
+        dataset_type=dataset_type, input_fields=declared, delimiter=separator, with_header=with_header
+    )
+
+
+class FirstRow(NamedTuple):
+    cells: list[str]
+    start: int  # the byte at which it begins
+    end: int
+
+
+def _first_row(file: DataFile, delimiter: str) -> FirstRow:
     with closing(TextFile(file)) as source:
         text = source.read(0, _MAX_HEADER_BYTES)
     mark_bytes = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
     text = text[mark_bytes:]
-    start, end = [*framing.starts(text).tolist(), len(text), len(text)][:2]
+    start, end = [*CsvRecords(delimiter).starts(text).tolist(), len(text), len(text)][:2]
     try:
-        cells = next(csv.reader([text[start:end].decode()], delimiter=reading.delimiter), [])
+        cells = next(csv.reader([text[start:end].decode()], delimiter=delimiter), [])
     except UnicodeDecodeError as error:
         raise DataError(f"{file.path}: is not UTF-8 text; is it CSV?") from error
     except csv.Error as error:
         raise DataError(f"{file.path}: the first row: {error}; is a quote unbalanced?") from error
+    return FirstRow(cells, mark_bytes + start, mark_bytes + end)
+
+
+def _read_form(file: DataFile, reading: ReadingSection) -> CsvForm:
+    cells, start, end = _first_row(file, reading.delimiter)
     if reading.with_header:
-        return CsvForm(file.path, tuple(cells), mark_bytes + end, reading.delimiter)
+        return CsvForm(file.path, tuple(cells), end, reading.delimiter)
     names = tuple(field.input_name for field in reading.resolved_input_fields())
     if not names:
         setting = "with_header is true"
@@ -108,7 +228,7 @@ def _read_form(file: DataFile, reading: ReadingSection, framing: CsvRecords) -> 
             "data_config.input_fields",
             "delimiter and with_header",
         )
-    return CsvForm(file.path, names, mark_bytes + start, reading.delimiter)
+    return CsvForm(file.path, names, start, reading.delimiter)
 
 
 def _decode(text: bytes | memoryview, form: CsvForm, types: Mapping[str, Any], **parse: Any) -> pa.Table:

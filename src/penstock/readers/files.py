@@ -129,8 +129,8 @@ def choose_data_files(names: Iterable[str]) -> list[str]:
     return sorted(arrays or chosen or [name for name in shown if "." not in name])
 
 
-def list_files(path_spec: str) -> list[DataFile]:
-    """The files that a path of the run file means, each once, in a fixed order."""
+def list_files(path_spec: str, cure: str = "; set train_input_path or eval_input_path") -> list[DataFile]:
+    """The files that a path means, each once, in a fixed order; `cure` ends the error where it is empty."""
     parts = [path_spec] if os.path.exists(path_spec) else [part.strip() for part in path_spec.split(",")]
     files: list[DataFile] = []
     for part in filter(None, parts):
@@ -144,8 +144,7 @@ def list_files(path_spec: str) -> list[DataFile]:
                 f"{part}: {uri.scheme}:// paths cannot be read; {hint(uri.scheme, [*LISTERS, 'file'])}"
             )
     if not files:
-        cure = "; set train_input_path or eval_input_path"
-        raise DataError(f"no data path is given{cure}", cure)
+        raise DataError(f"no data path is given{cure}")
     for earlier, path in pairwise(sorted(file.path for file in files)):
         if earlier == path:
             raise DataError(f"'{path_spec}' names {path} twice; its rows would be read twice")

@@ -1,28 +1,53 @@
-"""Indexed files -> record batches: the same for every format whose records an index lists.
+"""Files whose records an index lists: the index itself, and how records become batches inside a share.
 
-A format adds its `Framing` (where records begin), and to `ScannedRecords` how records become columns at which cost.
+The index is found in one pass, and kept beside the run. It lists chunks of about 1 MiB of (decompressed) text that
+begin and end with a record, each with its offset, its length and its number of records. So a run can go to any row, and
+knows how many there are. A format adds its `Framing` (where records begin), and to `ScannedRecords` how records become
+columns at which cost.
 """
 
-from abc import abstractmethod
-from collections.abc import Iterator
+import hashlib
+import json
+import os
+import uuid
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import BudgetExceeded, DataError
-from penstock.config.sizes import KIB, format_size
+from penstock.config.sizes import KIB, MIB, format_size
+from penstock.readers.files import COMPRESSIONS, DataFile
 from penstock.readers.order import Blocks, Int64Array
-from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import RollingLease
-from penstock.readers.record_index import Framing, RecordIndex, TextFile, TextPiece, codec_of, cut_records
-from penstock.readers.scan import BlockDecoder, Fingerprint, ScannedFiles
-from penstock.readers.sections import FieldType, ReadingSection
-from penstock.readers.stream import row_ids
+from penstock.readers.scan import (
+    BlockDecoder,
+    Fingerprint,
+    ReadSizes,
+    RollingLease,
+    ScannedFiles,
+    ends_checksum,
+)
+from penstock.readers.storage import open_input
+from penstock.readers.stream import Quarantine, row_ids
 from penstock.runtime.budget import Share
 from penstock.runtime.world import max_decode_threads
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs begin UTF-8 text with it
+CHUNK_BYTES = MIB
+MAX_RECORD_BYTES = 16 * MIB
+MIN_KEPT_BYTES = 16 * MIB  # of a smaller file the index is not kept: it is made again in no time
+_VERSION = 1
+_SAMPLES, _SAMPLE_BYTES = 8, 64 * KIB
+_WHOLE_SAMPLE_BYTES = MIB  # files of up to this many bytes are sampled whole
+_MAX_SAMPLED_FILES = 32
+Chunks = list[tuple[int, int, int]]  # the offset, the bytes and the records of each chunk of a file
 _COPIES = 2  # pieces that exist at once: one is parsed while views of the one before may still be in use
 _MARGIN = 2  # how much shorter than on average the records of a piece may be before it is cut again
 _MAX_OPEN_FILES = 16
@@ -30,51 +55,223 @@ _MIN_PIECE_BYTES = 4 * KIB
 RECORD_SETTINGS = ("data_config.input_fields", "data_config.delimiter")
 """What the problem of a record may name."""
 HAS_CHANGED = "has changed while it was being read"
-_SCALARS: dict[str, Any] = {
-    "INT32": pa.int32(),
-    "INT64": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "STRING": pa.string(),
-}
-
 Counts = TypeVar("Counts", int, Int64Array)
 
 
-def declared_types(reading: ReadingSection) -> dict[str, Any]:
-    def arrow_type(field_type: FieldType) -> Any:
-        kind, _, rest = field_type.value.partition("_")
-        if kind == "ARRAY":
-            return pa.list_(arrow_type(FieldType(rest)))
-        if kind == "MAP":
-            key, _, item = rest.partition("_")
-            return pa.map_(_SCALARS[key], _SCALARS[item])
-        return _SCALARS[kind]
+class TextFile:
+    """The decompressed content of one file.
 
-    fields = reading.resolved_input_fields()
-    return {
-        field.input_name: arrow_type(field.input_type) for field in fields if field.input_type is not None
-    }
+    A plain file is read at any offset. A compressed one is decompressed from its start: reading on is cheap, and
+    so is going back to where the last reading began; anything earlier starts over.
+    """
+
+    def __init__(self, file: DataFile) -> None:
+        self.file = file
+        self._codec = codec_of(file)
+        self._open()
+
+    def _open(self) -> None:
+        self._source: Any = open_input(self.file.path)
+        if self._codec is not None:
+            self._source = pa.CompressedInputStream(self._source, self._codec)  # type: ignore[arg-type]
+        self._last_offset, self._last = 0, b""
+
+    def close(self) -> None:
+        self._source.close()
+
+    def read(self, offset: int, num_bytes: int) -> bytes:
+        """The text from an offset on; shorter than asked for only at its end."""
+        try:
+            if self._codec is None:
+                plain: bytes = self._source.read_at(num_bytes, offset)
+                return plain
+            return self._decompress(offset, num_bytes)
+        except OSError as error:
+            raise DataError(f"{self.file.path}: cannot be read to its end, it is damaged: {error}") from error
+
+    def _decompress(self, offset: int, num_bytes: int) -> bytes:
+        if offset < self._last_offset:
+            self.close()
+            self._open()
+        known = self._last[offset - self._last_offset :]
+        if len(known) >= num_bytes:
+            return known[:num_bytes]
+        skip_bytes = offset - self._last_offset - len(self._last)
+        self._last_offset, self._last = offset, b""
+        while skip_bytes > 0 and (skipped := self._source.read(min(skip_bytes, MIB))):
+            skip_bytes -= len(skipped)
+        while len(known) < num_bytes and (more := self._source.read(num_bytes - len(known))):
+            known += more
+        self._last = known
+        return known
 
 
-def join_types(first: Any, second: Any) -> Any:
-    """The narrowest type that holds the values of both; string where nothing else does."""
-    if first == second or pa.types.is_null(second):
-        return first
-    if pa.types.is_null(first):
-        return second
-    if {first, second} == {pa.int64(), pa.uint64()}:
-        return pa.uint64()
-    if pa.float64() in (first, second) and not {first, second}.isdisjoint({pa.int64(), pa.uint64()}):
-        return pa.float64()
-    if pa.types.is_list(first) and pa.types.is_list(second):
-        return pa.list_(join_types(first.value_type, second.value_type))
-    if pa.types.is_struct(first) and pa.types.is_struct(second):
-        fields = {field.name: field.type for field in first}
-        for field in second:
-            fields[field.name] = join_types(fields.get(field.name, pa.null()), field.type)
-        return pa.struct(list(fields.items()))
-    return pa.string()
+def codec_of(file: DataFile) -> str | None:
+    """How a file is compressed; then it can only be read from its start."""
+    return COMPRESSIONS.get(os.path.splitext(file.name.lower())[1])
+
+
+# Framing.
+
+
+class Framing(ABC):
+    """How a format tells one record from the next; all texts begin where a record may begin."""
+
+    name: str  # tells apart what would frame the same text differently
+
+    @abstractmethod
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
+        """Where the last record ends, and how many there are up to there; (0, 0): none ends in the text.
+
+        The last record may lack its line end where the text is all there is.
+        """
+
+    @abstractmethod
+    def starts(self, text: bytes | memoryview) -> Int64Array:
+        """Where each record begins."""
+
+    def ends_inside(self, text: bytes) -> bool:
+        """Whether the text ends inside quotes, so that its last record is torn."""
+        return False
+
+
+def line_starts(ends: Int64Array, length: int) -> Int64Array:
+    """Where lines that have a character begin, given their ends: not where another line ends at once."""
+    starts = np.insert(ends + 1, 0, 0)
+    return starts[starts < np.append(ends, length)]
+
+
+# The index.
+
+
+class TextPiece(NamedTuple):
+    """Whole records, and where they begin in the (decompressed) text."""
+
+    offset: int
+    text: memoryview
+    num_records: int
+
+
+def cut_records(
+    text: TextFile, framing: Framing, start: int, end: int | None, sizes: tuple[int, int]
+) -> Iterator[TextPiece]:
+    """The text from `start` to `end` (None: all of it) in pieces that end with a record.
+
+    `sizes`: how many bytes a piece has where records are short, and how many a record may have at most. The cuts
+    depend on `start` and the sizes alone.
+    """
+    piece_bytes, max_bytes = sizes
+    next_bytes = piece_bytes
+    while end is None or start < end:
+        left_bytes = next_bytes if end is None else min(next_bytes, end - start)
+        content = text.read(start, left_bytes)
+        is_last = len(content) < left_bytes or start + left_bytes == end
+        length, num_records = framing.whole_records(content, is_last)
+        if length:
+            yield TextPiece(start, memoryview(content)[:length], num_records)
+        if is_last:
+            if framing.ends_inside(content):
+                last = start + int(framing.starts(content)[-1])
+                raise DataError(f"{text.file.path}: the record at byte {last} ends inside quotes; close them")
+            return
+        if length == 0 and next_bytes >= max_bytes:
+            raise DataError(
+                f"{text.file.path}: the record at byte {start} does not end within {format_size(max_bytes)}; "
+                "is a quote unbalanced?"
+            )
+        next_bytes = piece_bytes if length else min(2 * next_bytes, max_bytes)
+        start += length
+
+
+class RecordIndex(NamedTuple):
+    """Chunks of one file in its order; none is without records."""
+
+    checksum: int  # of the first and the last bytes of the file
+    offsets: Int64Array
+    num_bytes: Int64Array
+    num_records: Int64Array
+
+    @classmethod
+    def of(cls, checksum: int, chunks: Chunks) -> "RecordIndex":
+        return cls(checksum, *np.array(chunks, np.int64).reshape(-1, 3).T.copy())
+
+
+def scan_text(file: DataFile, data_start: int, framing: Framing, chunk_bytes: int = CHUNK_BYTES) -> Chunks:
+    sizes = (chunk_bytes, max(chunk_bytes, MAX_RECORD_BYTES))
+    with closing(TextFile(file)) as text:
+        pieces = cut_records(text, framing, data_start, None, sizes)
+        return [(piece.offset, len(piece.text), piece.num_records) for piece in pieces if piece.num_records]
+
+
+def index_records(
+    file: DataFile, form: str, index_dir: Path | None, scan: Callable[[], Chunks]
+) -> RecordIndex:
+    """What `scan` finds, kept in `index_dir` if there is one; `form` tells how the file is framed."""
+    checksum = ends_checksum(file)
+    if index_dir is None or file.size_bytes < MIN_KEPT_BYTES:
+        return RecordIndex.of(checksum, scan())
+    # What the index follows from, and when the file was written, so that a change in its middle is noticed.
+    changed_ns = os.stat(file.path).st_mtime_ns if os.path.exists(file.path) else None
+    key = json.dumps([_VERSION, (file.name, file.size_bytes, None, checksum), changed_ns, form, CHUNK_BYTES])
+    path = index_dir / f"{file.name}.{hashlib.sha256(key.encode()).hexdigest()[:16]}.npz"
+    try:
+        with np.load(path) as kept:
+            if str(kept["key"]) == key:
+                return RecordIndex(checksum, *(kept[name] for name in RecordIndex._fields[1:]))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        pass  # there is none, or a torn one
+    index = RecordIndex.of(checksum, scan())
+    columns = {**index._asdict(), "key": np.array(key)}
+    # Under another name first: other processes may be writing the same index.
+    staging = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with staging.open("wb") as target:
+            np.savez(target, **columns)
+        staging.replace(path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise DataError(f"{path}: the index of records cannot be written: {reason}") from error
+    return index
+
+
+def index_text(
+    files: Sequence[DataFile], data_starts: Iterable[int], framing: Framing, index_dir: Path | None
+) -> tuple[RecordIndex, ...]:
+    """The indexes of files of text, given where the first record of each begins."""
+    return tuple(
+        index_records(
+            file, f"{framing.name} from {start}", index_dir, partial(scan_text, file, start, framing)
+        )
+        for file, start in zip(files, data_starts, strict=True)
+    )
+
+
+def sample_texts(
+    files: Sequence[DataFile], indexes: Sequence[RecordIndex], framing: Framing
+) -> Iterator[tuple[int, bytes]]:
+    """Whole records, with the index of their file: all of small files, parts from all over large ones."""
+    for file_index in range(0, len(files), -(-len(files) // _MAX_SAMPLED_FILES)):
+        index = indexes[file_index]
+        if not len(index.offsets):
+            continue
+        chunk_ends = np.cumsum(index.num_bytes)
+        with closing(TextFile(files[file_index])) as source:
+            if chunk_ends[-1] <= _WHOLE_SAMPLE_BYTES:
+                for offset, num_bytes in zip(index.offsets.tolist(), index.num_bytes.tolist(), strict=True):
+                    yield file_index, source.read(offset, num_bytes)
+                continue
+            for at in np.linspace(0, chunk_ends[-1] - _SAMPLE_BYTES, _SAMPLES).astype(np.int64):
+                chunk = int(np.searchsorted(chunk_ends, at, side="right"))
+                num_bytes = int(index.num_bytes[chunk])
+                text = source.read(int(index.offsets[chunk]), num_bytes)
+                starts = np.append(framing.starts(text), len(text))
+                first = min(int(np.searchsorted(starts, at - chunk_ends[chunk] + num_bytes)), len(starts) - 2)
+                end = int(np.searchsorted(starts, starts[first] + _SAMPLE_BYTES, side="right")) - 1
+                yield file_index, text[starts[first] : starts[max(end, first + 1)]]
+
+
+# Records as columns.
 
 
 @dataclass(kw_only=True, eq=False)
@@ -90,10 +287,6 @@ class ScannedRecords(ScannedFiles):
     """For each block its file, and which chunks of that file's index it has."""
     fingerprints: tuple[Fingerprint, ...] = field(init=False)
     blocks: Blocks = field(init=False)
-    min_bytes: int = field(init=False)
-    ample_bytes: int = field(init=False)
-    block_bytes: int = field(init=False)
-    decoder_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
         marks: list[Fingerprint] = []
@@ -111,21 +304,23 @@ class ScannedRecords(ScannedFiles):
                 rows.append((file_index, first_row, num_rows))
                 first_row += num_rows
         self.fingerprints, self.blocks = tuple(marks), Blocks.of(rows)
+
+    @cached_property
+    def sizes(self) -> ReadSizes:
         # A few rows must fit a piece of a chunk.
         text_bytes = max(_MIN_PIECE_BYTES, 2 * self.text_row_bytes)
-        self.min_bytes = _COPIES * self.parse_bytes(text_bytes, text_bytes // self.text_row_bytes)
-        self.block_bytes = self.row_bytes * max(
-            int(index.num_records.max(initial=1)) for index in self.indexes
-        )
+        min_bytes = _COPIES * self.parse_bytes(text_bytes, text_bytes // self.text_row_bytes)
+        block_bytes = self.row_bytes * max(int(index.num_records.max(initial=1)) for index in self.indexes)
         # Chunks are read whole, several at once: one that is read by each thread, and one that waits for its turn. A
         # compressed file is read by one thread alone.
         costs = [
             self.parse_bytes(index.num_bytes, index.num_records).max(initial=0) for index in self.indexes
         ]
-        whole_bytes = max(self.min_bytes, _COPIES * int(max(costs)))
+        whole_bytes = max(min_bytes, _COPIES * int(max(costs)))
         is_compressed = any(codec_of(file) is not None for file in self.files)
-        self.decoder_bytes = 0 if is_compressed else whole_bytes + self.block_bytes
-        self.ample_bytes = max(whole_bytes, max_decode_threads() * self.decoder_bytes)
+        decoder_bytes = 0 if is_compressed else whole_bytes + block_bytes
+        ample_bytes = max(whole_bytes, max_decode_threads() * decoder_bytes)
+        return ReadSizes(min_bytes, ample_bytes, block_bytes, decoder_bytes)
 
     def parse_bytes(self, text_bytes: Counts, num_records: Counts) -> Counts:
         """What parsing takes: for one text, or for each of many."""

@@ -17,10 +17,18 @@ import pyarrow.json
 
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
-from penstock.readers.columns import project
+from penstock.readers.columns import declared_types, join_types, project
 from penstock.readers.files import DataFile
-from penstock.readers.indexed_files import ScannedRecords, declared_types, join_types
-from penstock.readers.record_index import BYTE_ORDER_MARK, Lines, TextFile, index_text, sample_texts
+from penstock.readers.indexed_files import (
+    BYTE_ORDER_MARK,
+    Framing,
+    ScannedRecords,
+    TextFile,
+    index_text,
+    line_starts,
+    sample_texts,
+)
+from penstock.readers.order import Int64Array
 from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
 
@@ -32,9 +40,29 @@ _NUMBER_AS_STRING_BYTES = 24
 _SAMPLED_VALUE_BYTES = 8
 """Of a number, or of the offset of a string or a list with what it needs besides."""
 _END_OF_ASCII = 0x80
+_LINE_FEED, _BRACE, _SPACE = b"\n{ "
 _INT64_END = 1 << 63
 _FIXED = (pa.bool_(), pa.int64(), pa.uint64(), pa.float64())
 _ADVICE = "correct it, or declare another type in data_config.input_fields"
+
+
+class Lines(Framing):
+    """Records that are lines, as in JSON lines: not those of nothing but spaces."""
+
+    name = "lines"
+
+    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
+        end = len(text) if is_all else text.rfind(b"\n") + 1
+        return end, len(self.starts(memoryview(text)[:end]))
+
+    def starts(self, text: bytes | memoryview) -> Int64Array:
+        characters = np.frombuffer(text, np.uint8)
+        starts = line_starts(np.flatnonzero(characters == _LINE_FEED), len(characters))
+        if (characters[starts] == _BRACE).all():
+            return starts
+        visible = np.flatnonzero(characters > _SPACE)
+        first_visible = np.append(visible, len(characters))[np.searchsorted(visible, starts)]
+        return starts[first_visible < np.append(starts, len(characters))[1:]]
 
 
 def scan_json(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:

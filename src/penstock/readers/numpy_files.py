@@ -36,11 +36,12 @@ from penstock.readers.numpy_arrays import (
     to_arrow,
 )
 from penstock.readers.order import Blocks
-from penstock.readers.reading import RollingLease
 from penstock.readers.scan import (
     BlockDecoder,
     Fingerprint,
     ReadRequest,
+    ReadSizes,
+    RollingLease,
     ScannedFiles,
     ends_checksum,
 )
@@ -103,16 +104,22 @@ class ScannedArrays(ScannedFiles):
             rows, size = part.num_rows, max(1, _BLOCK_BYTES // part.row_bytes)
             size = max(1, rows) if part.stream_bytes else size
             blocks += [(index, first, min(size, rows - first)) for first in range(0, rows, size)]
-        sizes = [max(part.row_bytes, min(_BLOCK_BYTES, part.num_rows * part.row_bytes)) for part in parts]
         return cls(
             files=tuple(part.file for part in parts),
             fingerprints=tuple(part.fingerprint for part in parts),
             columns=columns,
             blocks=Blocks.of(blocks),
-            min_bytes=max(part.share_bytes(_MIN_BATCH_BYTES) for part in parts),
-            ample_bytes=max(part.share_bytes(_BLOCK_BYTES) for part in parts),
-            block_bytes=max(sizes),
             parts=tuple(parts),
+        )
+
+    @cached_property
+    def sizes(self) -> ReadSizes:
+        return ReadSizes(
+            max(part.share_bytes(_MIN_BATCH_BYTES) for part in self.parts),
+            max(part.share_bytes(_BLOCK_BYTES) for part in self.parts),
+            max(
+                max(part.row_bytes, min(_BLOCK_BYTES, part.num_rows * part.row_bytes)) for part in self.parts
+            ),
         )
 
     @cached_property

@@ -22,8 +22,7 @@ from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import as_type, join_schemas, project
 from penstock.readers.files import DataFile, Uri, describe_content
 from penstock.readers.order import Blocks
-from penstock.readers.reading import RollingLease
-from penstock.readers.scan import BlockDecoder, ReadRequest, ScannedFiles
+from penstock.readers.scan import BlockDecoder, ReadRequest, ReadSizes, RollingLease, ScannedFiles
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_ID_BYTES
 from penstock.runtime.budget import Share
@@ -291,8 +290,6 @@ def scan_odps(_: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest)
             found_rows += batch.num_rows
             found_bytes += batch.nbytes
     row_bytes = -(-found_bytes // max(1, found_rows)) + ROW_ID_BYTES
-    min_bytes = _COPIES * max(_SLACK * row_bytes, _MIN_REQUEST_BYTES)
-    ample_bytes = max(min_bytes, _COPIES * min(_MAX_REQUEST_BYTES, _SLACK * BLOCK_ROWS * row_bytes))
     return ScannedOdps(
         files=tuple(files),
         fingerprints=tuple(fingerprints),
@@ -303,9 +300,6 @@ def scan_odps(_: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest)
             for index, (_, num_rows) in enumerate(tables)
             for first_row in range(0, num_rows, BLOCK_ROWS)
         ),
-        min_bytes=min_bytes,
-        ample_bytes=ample_bytes,
-        block_bytes=ample_bytes // _COPIES,  # the rows of one request, should the service send them at once
         tables=tuple(tables),
         sampled_row_bytes=row_bytes,
     )
@@ -315,6 +309,14 @@ def scan_odps(_: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest)
 class ScannedOdps(ScannedFiles):
     tables: tuple[tuple[TablePath, int], ...]  # with how many rows each has
     sampled_row_bytes: int
+
+    @property
+    def sizes(self) -> ReadSizes:
+        rows_bytes = _SLACK * self.sampled_row_bytes
+        min_bytes = _COPIES * max(rows_bytes, _MIN_REQUEST_BYTES)
+        ample_bytes = max(min_bytes, _COPIES * min(_MAX_REQUEST_BYTES, BLOCK_ROWS * rows_bytes))
+        # A batch: the rows of one request, should the service send them at once.
+        return ReadSizes(min_bytes, ample_bytes, ample_bytes // _COPIES)
 
     @property
     def row_bytes(self) -> int:

@@ -10,7 +10,7 @@ Never through the dataset scanner, which reads ahead without a bound.
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -26,8 +26,14 @@ from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import join_schemas, project, with_types
 from penstock.readers.files import DataFile
 from penstock.readers.order import Blocks
-from penstock.readers.reading import RollingLease
-from penstock.readers.scan import BlockDecoder, Fingerprint, ReadRequest, ScannedFiles
+from penstock.readers.scan import (
+    BlockDecoder,
+    Fingerprint,
+    ReadRequest,
+    ReadSizes,
+    RollingLease,
+    ScannedFiles,
+)
 from penstock.readers.sections import ReadingSection
 from penstock.readers.storage import RemoteStream, open_input, read_at
 from penstock.readers.stream import ROW_ID_BYTES
@@ -69,7 +75,10 @@ class OpenParquet(pq.ParquetFile):
                 page_checksum_verification=True,
                 read_dictionary=list(read_dictionary),
             )
-        except (pa.ArrowException, OSError) as error:
+        except BaseException as error:
+            self.source.close()
+            if not isinstance(error, (pa.ArrowException, OSError)):
+                raise
             raise DataError(
                 f"{file.path}: is not a whole Parquet file: {_one_line(error)}; write it again, or leave it out"
             ) from error
@@ -126,9 +135,7 @@ class RowGroup:
     page_bytes: int  # what pages and dictionaries of numbers take while all columns are decoded at once
     max_page_bytes: int  # the same of the largest column
     strings: tuple[StringChunk, ...]
-    stored_ranges: tuple[
-        tuple[int, int], ...
-    ]  # offset and bytes of column chunks in an object store; else none
+    stored_ranges: tuple[tuple[int, int], ...]  # of column chunks in a store, by offset and bytes; else none
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +166,6 @@ class Sample(NamedTuple):
 @dataclass(kw_only=True, eq=False)
 class ScannedParquet(ScannedFiles):
     groups: tuple[RowGroup, ...]
-    needs: tuple[Needs, ...] = field(init=False)
-    min_bytes: int = field(init=False)
-    ample_bytes: int = field(init=False)
-    block_bytes: int = field(init=False)
 
     @cached_property
     def sample(self) -> Sample:
@@ -206,12 +209,14 @@ class ScannedParquet(ScannedFiles):
     def row_bytes(self) -> int:
         return -int(-self.sample.row_bytes // 1) + ROW_ID_BYTES if self.groups else 1
 
-    def __getattr__(self, name: str) -> Any:
-        """The sizes, when one is first asked for: strings take a look at rows, which is dear where only types count."""
-        if name not in ("needs", "min_bytes", "ample_bytes", "block_bytes"):
-            raise AttributeError(name)
+    @cached_property
+    def needs(self) -> tuple[Needs, ...]:
         string_bytes = self.sample.string_bytes if any(group.strings for group in self.groups) else {}
-        self.needs = needs = tuple(_needs(group, string_bytes) for group in self.groups)
+        return tuple(_needs(group, string_bytes) for group in self.groups)
+
+    @cached_property
+    def sizes(self) -> ReadSizes:
+        needs = self.needs
         # The smallest share, to a KiB: row groups are decoded in parts, unless they fit whole sooner.
         low, high = 0, 1
         while not _split(needs, high * KIB)[0]:
@@ -219,7 +224,6 @@ class ScannedParquet(ScannedFiles):
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if _split(needs, middle * KIB)[0] else (middle, high)
-        self.min_bytes = high * KIB
         # With an ample one they are decoded whole, unless they are huge, and those of object stores fetched at once.
         whole = [need for need in needs if need.decoded_bytes <= _MAX_WHOLE_BYTES]
         huge = [need for need in needs if need.decoded_bytes > _MAX_WHOLE_BYTES]
@@ -227,9 +231,8 @@ class ScannedParquet(ScannedFiles):
         needed = [need.whole_bytes for need in whole]
         needed += [need.parts(_PART_SHARE * _MAX_PART_BYTES)[2] + need.held_bytes for need in huge]
         ample_bytes = -(-(retained_bytes + max(needed, default=0)) // MIB) * MIB
-        self.ample_bytes = max(MIB, self.min_bytes, ample_bytes)
-        self.block_bytes = max(1, retained_bytes, _MAX_PART_BYTES if huge else 0)
-        return self.__dict__[name]
+        block_bytes = max(1, retained_bytes, _MAX_PART_BYTES if huge else 0)
+        return ReadSizes(high * KIB, max(MIB, high * KIB, ample_bytes), block_bytes)
 
     def decoder(self, share: Share) -> BlockDecoder:
         return ParquetDecoder(self, share)

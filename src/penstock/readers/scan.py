@@ -1,11 +1,20 @@
-"""What can be known of files before they are read, and before anybody decides how many bytes reading may take."""
+"""From files to a stream of their rows: the scan before anybody decides how many bytes reading may take, then blocks.
+
+A format gives `ScannedFiles` and a `BlockDecoder`; order, shards, positions and row ids are the same for all of them.
+Formats whose decoder does the work of one core (text and records) are decoded by several threads at once: decoding
+releases the interpreter, and a block is small, so that one that waits for its turn takes little.
+"""
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from queue import SimpleQueue
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -13,12 +22,15 @@ from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
 from penstock.readers import READERS
 from penstock.readers.files import HDF5_SUFFIXES, TYPE_OF_SUFFIX, DataFile, data_suffix
-from penstock.readers.order import Blocks
-from penstock.readers.quarantine import Quarantine
+from penstock.readers.order import Blocks, EpochOrder, Piece, Shard
 from penstock.readers.sections import ReadingSection
 from penstock.readers.storage import open_input, read_at
+from penstock.readers.stream import ROW_FIELD, Quarantine, RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
+from penstock.runtime.world import max_decode_threads
 
+ONE_SHARD = Shard()
+_ENOUGH_WAITING = 2  # with so many batches waiting, one core is enough to decode the next
 Fingerprint = tuple[str, int, int | None, int]
 """A file's name without its folder (data sets may move), its size in bytes, its rows where they are known, and
 a checksum of the part of its content that is cheap to read."""
@@ -52,6 +64,16 @@ class BlockDecoder(Protocol):
         ...
 
 
+class ReadSizes(NamedTuple):
+    """Bytes that reading takes, as far as a scan can tell."""
+
+    min_bytes: int  # the smallest share with which the files can be read
+    ample_bytes: int  # the share with which the files are read fastest: more does not help
+    block_bytes: int  # the most that a batch of a decoder takes: what reading ahead holds
+    decoder_bytes: int = 0
+    """The share with which one thread of several decodes; 0: one thread is enough, or more would be too many."""
+
+
 @dataclass(kw_only=True, eq=False)
 class ScannedFiles(ABC):
     """Types, sizes, blocks and needs of some columns of some files; scanned once, opened as often as needed."""
@@ -60,12 +82,11 @@ class ScannedFiles(ABC):
     fingerprints: tuple[Fingerprint, ...]
     columns: pa.Schema  # the requested columns, as batches have them
     blocks: Blocks
-    min_bytes: int  # the smallest share with which the files can be read, as far as a scan can tell
-    ample_bytes: int  # the share with which the files are read fastest: more does not help
-    block_bytes: int
-    """The most that a batch of a decoder takes, as far as a scan can tell: what reading ahead holds."""
-    decoder_bytes: int = 0
-    """The share with which one thread of several decodes; 0: one thread is enough, or more would be too many."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> ReadSizes:
+        """Computed when first used: it may take a sample of rows, which is expensive where only types count."""
 
     @property
     @abstractmethod
@@ -123,3 +144,152 @@ def ends_checksum(file: DataFile) -> int:
     with open_input(file.path) as source:
         checksum = zlib.crc32(read_at(source, _END_BYTES, 0))
         return zlib.crc32(read_at(source, _END_BYTES, max(0, file.size_bytes - _END_BYTES)), checksum)
+
+
+# Reading.
+
+
+@dataclass(eq=False)
+class RollingLease:
+    """Leases the block in work, and of the one before it what may still be in use as views.
+
+    Whether a block may grow depends on the block alone and not on the one before it, so that a run that continues
+    decides as the first one did: `max_needed_bytes` is for the block in work, the rest for what is retained.
+    """
+
+    _share: Share
+    max_needed_bytes: int
+    _held_bytes: int = field(default=0, init=False)
+    _needed_bytes: int = field(default=0, init=False)
+    _retained_bytes: int = field(default=0, init=False)
+
+    def move_on(self, needed_bytes: int, retained_bytes: int) -> None:
+        """Take the bytes of the next block; of the present one only what it said it retains stays leased."""
+        self._share.release(self._held_bytes - self._retained_bytes)
+        self._held_bytes = self._retained_bytes
+        self._share.acquire(needed_bytes)
+        self._held_bytes += needed_bytes
+        self._needed_bytes, self._retained_bytes = needed_bytes, retained_bytes
+
+    def change(self, needed_bytes: int, retained_bytes: int) -> None:
+        """Go on with the present block, of which nothing was given out yet, as if these were its bytes."""
+        extra_bytes = needed_bytes - self._needed_bytes
+        if extra_bytes > 0:
+            self._share.acquire(extra_bytes)
+        else:
+            self._share.release(-extra_bytes)
+        self._held_bytes += extra_bytes
+        self._needed_bytes, self._retained_bytes = needed_bytes, retained_bytes
+
+    def grow(self, num_bytes: int, retained_bytes: int = 0) -> bool:
+        """Take more for the present block, and retain a part of it; False, and nothing taken: it is too much."""
+        max_retained_bytes = self._share.limit_bytes - self.max_needed_bytes
+        if self._needed_bytes + num_bytes > self.max_needed_bytes:
+            return False
+        if retained_bytes and self._retained_bytes + retained_bytes > max_retained_bytes:
+            return False
+        self._share.acquire(num_bytes)
+        self._held_bytes += num_bytes
+        self._needed_bytes += num_bytes
+        self._retained_bytes += retained_bytes
+        return True
+
+    def close(self) -> None:
+        """Give everything back; a second time does nothing."""
+        self._share.release(self._held_bytes)
+        self._held_bytes = self._needed_bytes = self._retained_bytes = 0
+
+
+class ParallelDecoder:
+    """Decodes pieces on several threads, each with its own decoder, and gives them out in their order."""
+
+    def __init__(self, scanned: ScannedFiles, share: Share, count: int) -> None:
+        self._decoders = [scanned.decoder(part) for part in share.split(count)]
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="penstock-decode")
+        self._free: SimpleQueue[BlockDecoder] = SimpleQueue()
+        for decoder in self._decoders:
+            self._free.put(decoder)
+
+    def decode(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, list[pa.RecordBatch]]]:
+        """The batches of each piece. An error comes in its turn."""
+
+        def decode(piece: Piece) -> list[pa.RecordBatch]:
+            decoder = self._free.get()
+            try:
+                return list(decoder.batches(piece.block, piece.first_row, piece.end_row))
+            finally:
+                self._free.put(decoder)
+
+        waiting: deque[tuple[Piece, Future[list[pa.RecordBatch]]]] = deque()
+        for piece in pieces:
+            waiting.append((piece, self._pool.submit(decode, piece)))
+            if len(waiting) > len(self._decoders):
+                first, batches = waiting.popleft()
+                yield first, batches.result()
+        for first, batches in waiting:
+            yield first, batches.result()
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        for decoder in self._decoders:
+            decoder.close()
+
+
+class BlockStream(RecordStream):
+    """The rows of one shard: blocks as they stand, or permuted per epoch by a seed, inside the reader's share."""
+
+    def __init__(
+        self, scanned: ScannedFiles, share: Share, seed: int | None = None, shard: Shard = ONE_SHARD
+    ) -> None:
+        self._scanned = scanned
+        self._share = share
+        self._shard = shard
+        self.schema = scanned.columns.append(ROW_FIELD)
+        self.order = {
+            "files": list(scanned.fingerprints),
+            "blocks": scanned.blocks.checksum,
+            "seed": seed,
+            "shard": [shard.index, shard.count],
+        }
+        self.position = StreamPosition(0)
+        self.file_paths = [file.path for file in scanned.files]
+        # Made here, though each iteration makes its own: what does not fit the share is refused before the first batch.
+        self._decoder: BlockDecoder | ParallelDecoder = scanned.decoder(share)
+
+    def close(self) -> None:
+        self._decoder.close()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self._decoder.close()
+        blocks, position = self._scanned.blocks, self.position
+        epoch = EpochOrder(blocks, self.order["seed"], position.epoch, self._shard, position.consumed)
+        pieces = epoch.pieces(position.row)
+        num_decoders = 1
+        if decoder_bytes := self._scanned.sizes.decoder_bytes:
+            num_decoders = min(max_decode_threads(), self._share.limit_bytes // decoder_bytes)
+        decoded: Iterator[tuple[Piece, Iterable[pa.RecordBatch]]]
+        alone: BlockDecoder | None = None
+        if num_decoders > 1:
+            self._decoder = parallel = ParallelDecoder(self._scanned, self._share, num_decoders)
+            decoded = parallel.decode(pieces)
+        else:
+            self._decoder = alone = decoder = self._scanned.decoder(self._share)
+            decoded = (
+                (piece, decoder.batches(piece.block, piece.first_row, piece.end_row)) for piece in pieces
+            )
+        with closing(self._decoder), closing(decoded):  # type: ignore[type-var]
+            for piece, batches in decoded:
+                file_index = int(blocks.file_index[piece.block])
+                first_row = int(blocks.first_row[piece.block]) + piece.first_row
+                done = 0
+                if alone is not None:
+                    # All cores for decoding would take the one that rows are used on, unless that has to wait for them.
+                    alone.use_threads = self.num_waiting is not None and self.num_waiting() < _ENOUGH_WAITING
+                for rows in batches:
+                    batch = with_row_ids(rows, file_index, first_row + done)
+                    if piece.mask is not None:
+                        batch = batch.filter(pa.array(piece.mask[done : done + rows.num_rows]))
+                    done += rows.num_rows
+                    self.position = self.position.at(self.position.row + batch.num_rows)
+                    if batch.num_rows:
+                        yield batch

@@ -4,15 +4,19 @@ The last column of every record batch is `ROW_COLUMN`: where a row came from, as
 the index of the file in the list of files, and the row in that file, both counted from 0.
 """
 
+import json
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from penstock.config.errors import CheckpointError
+from penstock.config.errors import CheckpointError, DataError
 from penstock.readers.order import ConsumedRows, Int64Array
 from penstock.runtime.world import State
 
@@ -21,9 +25,9 @@ ROW_FIELD = pa.field(ROW_COLUMN, pa.int64(), nullable=False)
 ROW_ID_BYTES = 8
 ROW_BITS = 40
 """Of a row id, for the row in its file; the file's index stands above them."""
-_START_ANEW = "start over (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
+_START_OVER = "start over (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
 """What remains for whoever cannot go on from a saved position, as the end of an error."""
-_OTHER_FILES = f"go on with these (train: --new_data), or {_START_ANEW}"
+_OTHER_FILES = f"go on with these (train: --new_data), or {_START_OVER}"
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -151,12 +155,12 @@ def check_order(saved: State, present: State, file_paths: Sequence[str]) -> None
         )
         raise CheckpointError(
             f"the position was saved with {was} but the run has {now}; "
-            f"set data_config.shuffle and data_config.seed as they were, or {_START_ANEW}"
+            f"set data_config.shuffle and data_config.seed as they were, or {_START_OVER}"
         )
     if saved["blocks"] != present["blocks"]:
         raise CheckpointError(
             "the position was saved with other blocks of the same files; read them with the version that saved "
-            f"it, or {_START_ANEW}"
+            f"it, or {_START_OVER}"
         )
     if saved["shard"] != present["shard"]:
         (old_index, old_count), (index, count) = saved["shard"], present["shard"]
@@ -170,7 +174,7 @@ def check_order(saved: State, present: State, file_paths: Sequence[str]) -> None
             raise CheckpointError(
                 f"the position was saved with shuffle {name} {old_windows.get(name)} but the run has "
                 f"{windows.get(name)}; set data_config.shuffle_buffer, bucket_by, batch_size and seed as they "
-                f"were, or {_START_ANEW}"
+                f"were, or {_START_OVER}"
             )
 
 
@@ -179,3 +183,70 @@ def _describe(mark: Sequence[object]) -> str:
     rows = "" if num_rows is None else f", {num_rows} rows"
     content = "".join(f", checksum {checksum}" for checksum in checksums)
     return f"{name}, {size_bytes} bytes{rows}{content}"
+
+
+class Quarantine:
+    """Rows that cannot be used: written aside with the reason, and left out; too many of them are an error.
+
+    A line of JSON for each bad row, however often it is read; without a path rows are counted only. Whoever finds a
+    bad row puts it here. A reader gives such a row on, with nulls in place of what it could not read, so that
+    positions, which count rows, stay right; whoever makes batches leaves it out.
+    """
+
+    def __init__(self, path: Path | None, limit: int, file_paths: Sequence[str]) -> None:
+        self.path = path
+        self.limit = limit
+        self._file_paths = tuple(file_paths)
+        self._row_ids: set[int] = set()
+        self._known = np.empty(0, np.int64)
+        self._lock = threading.Lock()
+        # The rows that an earlier part of the run wrote; a torn last line was not counted then either.
+        text = path.read_text(encoding="utf-8") if path is not None and path.exists() else ""
+        if path is not None and text and not text.endswith("\n"):  # what is written next begins a new line
+            with path.open("a", encoding="utf-8") as lines:
+                lines.write("\n")
+        file_indexes = {file: index for index, file in enumerate(self._file_paths)}
+        for line in text.split("\n"):
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if entry["file"] in file_indexes:
+                self._row_ids.add(row_ids(file_indexes[entry["file"]], entry["row"], 1)[0].as_py())
+
+    def __len__(self) -> int:
+        return len(self._row_ids)
+
+    def put(
+        self,
+        row_id: int,
+        problem: str,
+        *,
+        column: str | None = None,
+        value: object = None,
+        row: object = None,
+    ) -> None:
+        """Write a row aside, with what is wrong and, where it is known, the row as it stands."""
+        file_index, row_number = locate(row_id)
+        file = self._file_paths[file_index]
+        with self._lock:
+            if row_id not in self._row_ids and self.path is not None:
+                line = {"file": file, "row": row_number, "column": column, "value": value}
+                line |= {"problem": problem, "content": row}
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self.path.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps(line, default=str, ensure_ascii=False) + "\n")
+            self._row_ids.add(row_id)
+        if len(self) > self.limit:
+            where = "" if self.path is None else f"; see {self.path}"
+            raise DataError(
+                f"{file}: row {row_number}: {problem}; with it {len(self):,} rows cannot be used, more than "
+                f"data_config.bad_rows_limit ({self.limit:,}){where}"
+            )
+
+    def bad(self, row_ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        with self._lock:
+            if len(self._known) != len(self._row_ids):
+                self._known = np.array(list(self._row_ids), np.int64)
+            known = self._known
+        return np.isin(row_ids, known)

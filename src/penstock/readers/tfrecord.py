@@ -16,18 +16,18 @@ import pyarrow as pa
 
 from penstock.config.errors import DataError, hint
 from penstock.readers import tfrecord_kernels as kernels
-from penstock.readers.columns import project
+from penstock.readers.columns import declared_types, project
 from penstock.readers.files import DataFile
-from penstock.readers.indexed_files import ScannedRecords, declared_types
-from penstock.readers.order import Int64Array
-from penstock.readers.record_index import (
+from penstock.readers.indexed_files import (
     CHUNK_BYTES,
     Chunks,
     Framing,
+    ScannedRecords,
     TextFile,
     index_records,
     sample_texts,
 )
+from penstock.readers.order import Int64Array
 from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_COLUMN, ROW_FIELD

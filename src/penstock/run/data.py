@@ -26,10 +26,9 @@ from penstock.models.sections.towers import TowerOptions
 from penstock.readers.columns import project
 from penstock.readers.files import DataFile, list_files
 from penstock.readers.order import Shard
-from penstock.readers.quarantine import Quarantine
-from penstock.readers.reading import ONE_SHARD
-from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
+from penstock.readers.scan import ONE_SHARD, ReadRequest, ScannedFiles, dataset_type_of, scan_files
 from penstock.readers.sections import BadRows
+from penstock.readers.stream import Quarantine
 from penstock.run.requirements import model_section, require_available
 from penstock.run.run_config import DataConfig, RunConfig
 from penstock.runtime.budget import MemoryBudget

@@ -225,17 +225,15 @@ def metrics_of(model: Model, key: str, collectives: Collectives | None = None) -
     """
     found: dict[str, BoundMetric] = {}
     for task in model.tasks:
-        built = build_metrics(
+        found |= build_metrics(
             getattr(task, key),
             model.prediction_names,
             label=task.label,
             tower=task.tower,
             path=f"{task.path}.{key}",
+            num_classes=task.num_class,
             collectives=collectives,
         )
-        for metric in built.values():
-            metric.num_classes = task.num_class
-        found |= built
     return found
 
 

@@ -226,11 +226,11 @@ class WorkerPool(Generic[T, R]):
         return [worker.process.pid for worker in self._workers]
 
     def run(
-        self, tasks: Iterable[T], ordered: bool = False, has_room: Callable[[], bool] = lambda: True
+        self, tasks: Iterable[T], ordered: bool = False, has_memory: Callable[[], bool] = lambda: True
     ) -> Iterator[tuple[T, R]]:
         """Do all tasks; gives each with its result, as they come or in order. Tasks are taken when a worker is free.
 
-        While `has_room` says no, no task is taken; it must say yes when no task is in flight.
+        While `has_memory` says no, no task is taken; it must say yes when no task is in flight.
 
         The first error of a task is raised here. Whoever stops early ends the workers that are still busy.
         """
@@ -241,7 +241,7 @@ class WorkerPool(Generic[T, R]):
         try:
             self._start(self.size.start - len(self._workers))
             while True:
-                self._hand_out(next_index + 2 * self.size.max if ordered else sys.maxsize, has_room)
+                self._hand_out(next_index + 2 * self.size.max if ordered else sys.maxsize, has_memory)
                 if done and (not ordered or next_index in done):
                     yield done.pop(next_index if ordered else next(iter(done)))
                     next_index += 1
@@ -301,9 +301,9 @@ class WorkerPool(Generic[T, R]):
             self._pending.append(assignment)
         return len(self._pending)
 
-    def _hand_out(self, end_index: int, has_room: Callable[[], bool]) -> None:
+    def _hand_out(self, end_index: int, has_memory: Callable[[], bool]) -> None:
         for worker in self._workers:
-            if worker.assignment is not None or not (self._pending or has_room()):
+            if worker.assignment is not None or not (self._pending or has_memory()):
                 continue
             if self._fill(1) and self._pending[0].index < end_index:
                 worker.assignment = self._pending.popleft()

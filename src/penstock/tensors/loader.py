@@ -6,7 +6,7 @@ D numbers per row of all dense features.
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,8 @@ from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
 from penstock.data.parallel_map import ParallelMap
 from penstock.features.fast_path import PlainColumns
 from penstock.features.feature import DenseColumn, NumberArray, SparseColumn, one_per_row
-from penstock.features.parser import UNKNOWN_ROW, ParsedBatch, Parser
-from penstock.readers.quarantine import Quarantine
-from penstock.readers.stream import RecordStream
+from penstock.features.parser import NO_ROW_ID, ParsedBatch, Parser
+from penstock.readers.stream import Quarantine, RecordStream
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
 from penstock.tensors.batch import BASE, Batch, Position, RecordBatchTensor
@@ -41,7 +40,6 @@ class BatchLoader:
         parser: Parser,
         *,
         reserved_columns: Sequence[str] = (),
-        with_labels: bool = True,
         num_workers: int = 0,
         worker_share: Share | None = None,
         quarantine: Quarantine | None = None,
@@ -52,8 +50,7 @@ class BatchLoader:
         self._quarantine = quarantine
         self._pin_memory = pin_memory and torch.cuda.is_available()
         self.reserved_columns = list(reserved_columns)
-        parse = parser.parse if quarantine is None else parser.parse_usable
-        self._parse = partial(parse, with_labels=with_labels)
+        self._parse = parser.parse if quarantine is None else parser.parse_usable
         self.parsing_seconds = self.reading_seconds = 0.0
         """Of all batches; the latter with packing. Without workers only: what they take is not known here."""
         self._workers: ParallelMap[ParsedBatch] | None = None
@@ -119,7 +116,7 @@ def pack(
     """
     # Labels, weights and the rest become tensors of their own: views would keep the whole row group in memory.
     dense, sparse = pack_columns(parsed) if parsed.plain is None else pack_plain(parsed.plain)
-    origin_known = not len(parsed.row_ids) or parsed.row_ids[0] != UNKNOWN_ROW
+    origin_known = not len(parsed.row_ids) or parsed.row_ids[0] != NO_ROW_ID
     return Batch(
         dense_features={} if dense is None else {BASE: dense},
         sparse_features={} if sparse is None else {BASE: sparse},

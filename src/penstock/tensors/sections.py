@@ -19,7 +19,7 @@ class InputTile(StrEnum):
 
 def _not_zero(num_bytes: int | None) -> int | None:
     if num_bytes == 0:
-        raise ValueError("is 0; batches that wait take room. Leave it out to have it chosen")
+        raise ValueError("is 0; batches that wait take memory. Leave it out to have it chosen")
     return num_bytes
 
 

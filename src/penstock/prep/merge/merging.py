@@ -143,7 +143,7 @@ def _merge_to(
                 kept = _write_store(plan, folder, buckets, phases, progress)
             staging.publish(folder, target, plan.options.durable)
     except OSError as error:
-        advice = "free some room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
+        advice = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
         # What Arrow writes fails with a text of its own.
         reason = os.strerror(error.errno) if error.errno else error
         raise DataError(

@@ -2,8 +2,8 @@
 
 import pytest
 
+from penstock.data.sources import Likeness, likeness_of, recognise
 from penstock.readers.files import DataFile
-from penstock.readers.recognition import Likeness, likeness_of, recognise
 
 
 @pytest.mark.parametrize(
