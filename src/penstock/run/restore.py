@@ -125,24 +125,12 @@ def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
     return store.open(known[which])
 
 
-def continue_run(
-    run: RunConfig,
-    training: Training,
-    checkpoints: RunCheckpoints,
-    folder: ModelDir,
-    *,
-    restore_optimizer: bool = True,
-    new_data: bool = False,
-) -> None:
-    """Go on from the newest whole checkpoint; without one, start at step 0 and say so.
-
-    With `new_data` everything comes back but the position in the data, and what early stopping saw: these are begun,
-    and num_steps and num_epochs count from there.
-    """
-    checkpoint = checkpoints.store.latest()
+def checkpoint_to_continue(run: RunConfig, store: CheckpointStore, new_data: bool) -> Checkpoint | None:
+    """The newest whole checkpoint, if the run may go on from it; without one, None and a warning."""
+    checkpoint = store.latest()
     if checkpoint is None:
-        logger.warning("no whole checkpoint in %s; starting at step 0", folder.checkpoints)
-        return
+        logger.warning("no whole checkpoint in %s; starting at step 0", store.directory)
+        return None
     require_same_meaning(checkpoint, run)
     is_shuffled = bool(checkpoint.documents["shuffle"]["num_rows"])
     if not new_data and is_shuffled != run.data_config.shuffle:
@@ -151,6 +139,24 @@ def continue_run(
             f"{checkpoint.path}: was trained {was} shuffling, which cannot change on the way; "
             f"set data_config.shuffle: {setting}"
         )
+    return checkpoint
+
+
+def continue_run(
+    run: RunConfig,
+    training: Training,
+    checkpoint: Checkpoint,
+    checkpoints: RunCheckpoints,
+    folder: ModelDir,
+    *,
+    restore_optimizer: bool = True,
+    new_data: bool = False,
+) -> None:
+    """Go on from a checkpoint of the run.
+
+    With `new_data` everything comes back but the position in the data, and what early stopping saw: these are begun,
+    and num_steps and num_epochs count from there.
+    """
     # Rates that were learned belong to the optimizers; evaluations on other data do not count for these.
     without = {*(() if restore_optimizer else ("rates",)), *(("early_stopping",) if new_data else ())}
     checkpoints.restore(checkpoint, training.progress, optimizer=restore_optimizer, without=without)
@@ -177,12 +183,6 @@ def fine_tune(run: RunConfig, training: Training, path: str, map_file: str | Non
     difference = load_renamed(checkpoint, training.sharded.module, map_file)
     if difference:
         logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
-
-
-def saved_shuffle_rows(folder: ModelDir) -> int | None:
-    """The rows of a run's shuffle buffer, decided once in its life: 0 without shuffling, None before a checkpoint."""
-    document = CheckpointStore(folder.checkpoints).latest_document("shuffle")
-    return None if document is None else int(document["num_rows"])
 
 
 def _warn_of_old_data(checkpoint: Checkpoint, training: Training) -> None:

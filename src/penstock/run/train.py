@@ -21,10 +21,10 @@ from penstock.run.requirements import require_for_training, train_section
 from penstock.run.restore import (
     DOCUMENT,
     best_metric,
+    checkpoint_to_continue,
     continue_run,
     feature_meaning,
     fine_tune,
-    saved_shuffle_rows,
 )
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
@@ -119,25 +119,30 @@ def train(
         session = stack.enter_context(computing(run))
         monitor, watching = session.monitor, stack.enter_context(ExitStack())
         with monitor.stage("build"):
-            shuffled = saved_shuffle_rows(folder) if resume and not new_data else None
-            plan = plan_training(run, session, shuffled, folder.path)
+            num_kept, ranks = config.keep_checkpoint_max, (session.world, session.collectives)
+            store = CheckpointStore(folder.checkpoints, num_kept, *ranks)
+            checkpoint = checkpoint_to_continue(run, store, new_data) if resume else None
+            is_same_data = checkpoint is not None and not new_data
+            shuffle_rows = (
+                checkpoint.documents["shuffle"]["num_rows"] if checkpoint and is_same_data else None
+            )
+            plan = plan_training(run, session, shuffle_rows, folder.path)
             # A run that goes on in the same data has been looked at.
-            profile = profile_data(run, plan, monitor.sample()) if shuffled is None else None
+            profile = None if is_same_data else profile_data(run, plan, monitor.sample())
             before_bytes = monitor.sample()
             training = stack.enter_context(build_training(run, session, plan))
             model_bytes = max(0, monitor.sample() - before_bytes)
             progress, control = training.progress, Control(training.step.rates)
             listener = Callbacks(callbacks, control) if callbacks else None
-            checkpoints = build_checkpoints(run, training, session, folder, listener)
-            if resume:
-                continue_run(
-                    run, training, checkpoints, folder, restore_optimizer=restore_optimizer, new_data=new_data
-                )
-            if checkpoints.saved_step is None and config.fine_tune_checkpoint:
+            checkpoints = build_checkpoints(run, training, store, folder, listener)
+            if checkpoint is not None:
+                options = {"restore_optimizer": restore_optimizer, "new_data": new_data}
+                continue_run(run, training, checkpoint, checkpoints, folder, **options)
+            elif config.fine_tune_checkpoint:
                 fine_tune(run, training, config.fine_tune_checkpoint, config.fine_tune_ckpt_param_map)
             parts = (run, training, session, checkpoints, folder, control, listener, stop)
             trainer, log = build_trainer(*parts, watching, plain)
-        is_new = checkpoints.saved_step is None
+        is_new = checkpoint is None
         header = partial(write_header, run, plan, folder, log, profile, is_new, command_began_at)
         trainer.listeners = [header, *trainer.listeners]
         began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
@@ -179,7 +184,7 @@ def train(
 
 
 def build_checkpoints(
-    run: RunConfig, training: Training, session: Session, folder: ModelDir, callbacks: Callbacks | None = None
+    run: RunConfig, training: Training, store: CheckpointStore, folder: ModelDir, callbacks: Callbacks | None
 ) -> RunCheckpoints:
     """What saves a run; of old checkpoints the best ones stay."""
     parts: dict[str, Resumable | None] = {
@@ -189,11 +194,10 @@ def build_checkpoints(
         "loss_scaling": training.step.scaling,
         "callbacks": callbacks,
     }
-    num_kept = train_section(run).keep_checkpoint_max
     documents = {"shuffle": {"num_rows": training.plan.num_shuffle_rows}, DOCUMENT: feature_meaning(run)}
     metric = best_metric(run.export_config)
     return RunCheckpoints(
-        CheckpointStore(folder.checkpoints, num_kept, session.world, session.collectives),
+        store,
         training.sharded.module,
         training.dense_optimizer,
         training.sharded.averages,
