@@ -349,7 +349,8 @@ def create_dataloader(
     data, key = run.data_config, "train_input_path" if mode == "train" else "eval_input_path"
     budget = MemoryBudget(limit_of(run.memory))
     shard = Shard() if world is None else Shard(world.rank, world.num_ranks)
-    cut = None if mode == "train" else ByRows(data.resolved_eval_batch_size())
+    # A prediction is for every row, whatever drop_remainder says.
+    cut = ByRows(data.resolved_eval_batch_size()) if mode == "predict" else None
     source = source_of(run, key, with_labels=mode != "predict", reserved_columns=(), cut=cut)
     num_shuffle_rows = num_workers = 0
     if mode == "train":
@@ -360,5 +361,9 @@ def create_dataloader(
         data, source, budget, num_shuffle_rows=num_shuffle_rows, shard=shard, num_workers=num_workers
     )
     if states:
-        batches.load_state_dict(resumed_state(states, source, budget, shard))
+        try:
+            batches.load_state_dict(resumed_state(states, source, budget, shard))
+        except BaseException:
+            batches.close()
+            raise
     return batches
