@@ -82,7 +82,9 @@ def test_without_room_below_the_limit_the_profile_says_so(desk: Desk) -> None:
     assert profile["problem"].endswith("but beside the process only 1MiB of memory.limit are free")
 
 
-def test_a_run_never_fails_for_its_profile(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_never_fails_for_its_profile_and_debug_shows_why(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*words: object, **more: object) -> None:
         raise RuntimeError("the disk is gone")
 
@@ -94,6 +96,8 @@ def test_a_run_never_fails_for_its_profile(desk: Desk, monkeypatch: pytest.Monke
     assert result.report is not None
     page = result.report.read_text()
     assert "There is no data profile: looking at the data failed: the disk is gone." in page
+    done = desk.penstock("--debug", "train", "run.yaml", "--model_dir", "other")
+    assert "the data were not profiled\nTraceback" in done.stderr
 
 
 def test_bad_rows_are_written_aside_by_training_alone(desk: Desk, tmp_path: Path) -> None:
