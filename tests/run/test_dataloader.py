@@ -89,8 +89,8 @@ def test_the_state_of_a_rank_that_is_missing_is_named(desk: Desk, monkeypatch: p
     run = penstock.load_run("run.yaml")
     with penstock.create_dataloader(run, world=penstock.World(1, 2)) as batches:
         state = batches.state_dict()
-    closed: list[object] = []
-    monkeypatch.setattr("penstock.run.data.Prefetch.close", lambda batches: closed.append(batches))
+    closed: list[str] = []
+    monkeypatch.setattr("penstock.run.data.Prefetch.close", lambda _: closed.append("batches"))
 
     for states, problem in (
         ([state], "missing: shard 0 of 2"),

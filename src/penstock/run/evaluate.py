@@ -15,7 +15,7 @@ from penstock.config.errors import ConfigError
 from penstock.data.memory_plan import EVALUATION, share_data_path
 from penstock.run.data import DataSource, group_columns, open_batches, source_of
 from penstock.run.requirements import require_for_evaluation, scores_by_averages
-from penstock.run.restore import WORDS, open_scoring
+from penstock.run.restore import CHECKPOINT_WORDS, open_scoring
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
 from penstock.run.training import (
@@ -138,7 +138,10 @@ def evaluate_checkpoint(
         )
     started_at = time.perf_counter()
     with computing(run) as session:
-        if checkpoint in (None, *WORDS):  # before anything is kept of the data in a folder that is no run
+        if checkpoint in (
+            None,
+            *CHECKPOINT_WORDS,
+        ):  # before anything is kept of the data in a folder that is no run
             ModelDir(Path(run.model_dir)).require_checkpoints()
         source = source_of(run, "eval_input_path", Path(run.model_dir))
         batch_size = run.data_config.resolved_eval_batch_size()

@@ -17,13 +17,12 @@ from penstock.observe.report.page import try_to_write_report
 from penstock.observe.summary import StageUse, largest, measured_use
 from penstock.readers.scan import dataset_type_of
 from penstock.run.evaluate import training_evaluator
+from penstock.run.feature_meaning import FEATURES_DOCUMENT, feature_meaning
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.restore import (
-    DOCUMENT,
     best_metric,
     checkpoint_to_continue,
     continue_run,
-    feature_meaning,
     fine_tune,
 )
 from penstock.run.run_config import RunConfig
@@ -194,7 +193,10 @@ def build_checkpoints(
         "loss_scaling": training.step.scaling,
         "callbacks": callbacks,
     }
-    documents = {"shuffle": {"num_rows": training.plan.num_shuffle_rows}, DOCUMENT: feature_meaning(run)}
+    documents = {
+        "shuffle": {"num_rows": training.plan.num_shuffle_rows},
+        FEATURES_DOCUMENT: feature_meaning(run),
+    }
     metric = best_metric(run.export_config)
     return RunCheckpoints(
         store,
