@@ -132,9 +132,13 @@ def in_turns(stack: ExitStack, session: Session, edits: dict[str, object]) -> Ca
     folder, progress, plan = ModelDir(Path(run.model_dir)), training.progress, training.plan
     checkpoints = build_checkpoints(run, training, CheckpointStore(folder.checkpoints), folder, None)
     stop, control = StopRequest(), Control(training.step.rates)
-    trainer, log = build_trainer(run, training, session, checkpoints, folder, control, None, stop, stack)
-    header = partial(write_header, run, plan, folder, log, None, True, time.perf_counter())
-    trainer.listeners = [header, *trainer.listeners]
+    began_at = time.perf_counter()
+    header = partial(write_header, run, plan, folder, profile=None, is_new=True, command_began_at=began_at)
+    trainer, _, watchers = build_trainer(
+        run, training, session, checkpoints, stop=stop, control=control, callbacks=None, header=header
+    )
+    for watcher in watchers:
+        stack.enter_context(watcher)
     in_memory = itertools.cycle(kept(training))
 
     def take_steps() -> int:

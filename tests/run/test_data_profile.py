@@ -111,7 +111,7 @@ def test_bad_rows_are_written_aside_by_training_alone(desk: Desk, tmp_path: Path
     }
     run = load_run(desk.folder / "run.yaml", sets)
     with computing(run) as session:
-        plan = plan_training(run, session, beside=tmp_path / "beside")
+        plan = plan_training(run, session, run_folder=tmp_path / "run")
         profile = profile_data(run, plan, session.monitor.sample())
 
     assert profile["columns"][3]["null_part"] == 0.25

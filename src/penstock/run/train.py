@@ -1,7 +1,7 @@
 """The command `train`, as a function."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,6 +15,7 @@ from penstock.observe.data_profile import profile_data
 from penstock.observe.listeners import MachineUse, Profiling, RunLog, TensorBoard
 from penstock.observe.report.page import try_to_write_report
 from penstock.observe.summary import StageUse, largest, measured_use
+from penstock.readers.quarantine import Quarantine
 from penstock.readers.scan import dataset_type_of
 from penstock.run.evaluate import training_evaluator
 from penstock.run.feature_meaning import FEATURES_DOCUMENT, feature_meaning
@@ -39,11 +40,14 @@ from penstock.runtime.world import Resumable, StopRequest, available_cores, stop
 from penstock.tensors.loader import BatchLoader
 from penstock.training.best import best_step
 from penstock.training.callbacks import Callbacks, Control
-from penstock.training.events import Ended, Event, Listener, Started
+from penstock.training.events import Event, Listener, Started
 from penstock.training.failures import Failures
 from penstock.training.model_dir import ModelDir
 from penstock.training.step import Pipeline
 from penstock.training.trainer import RunCheckpoints, Trainer
+
+Watcher = RunLog | TensorBoard | Profiling
+"""Listeners that are open while a trainer runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,36 +106,31 @@ def train(
 ) -> TrainResult:
     """Train a run and evaluate it on the way; `resume` goes on from the newest whole checkpoint.
 
-    With `new_data` the run goes on too, but at the first row of the data it is now given. `callbacks` are told what
-    happens and may ask for something (`penstock.training.callbacks`).
+    With `new_data` the run goes on too, but at the first row of the data it is now given. `callbacks` are called with
+    what happens and may ask for something (`penstock.training.callbacks`).
     """
     command_began_at = time.perf_counter()
     require_for_training(run)
+    run, resume = with_joined_batches(run), resume or new_data
     config, folder = train_section(run), ModelDir(Path(run.model_dir))
-    if (joined := config.gradient_accumulation_steps or 1) > 1:
-        run = with_joined_batches(run, joined)
-    resume = resume or new_data
     with ExitStack() as stack:
         stack.enter_context(folder.lock(resume))
         # Until everything is closed: a Ctrl-C that is no request comes before the first step.
         stop = stack.enter_context(stop_on_signal())
         session = stack.enter_context(computing(run))
-        monitor, watching = session.monitor, stack.enter_context(ExitStack())
+        monitor = session.monitor
         with monitor.stage("build"):
-            num_kept, ranks = config.keep_checkpoint_max, (session.world, session.collectives)
-            store = CheckpointStore(folder.checkpoints, num_kept, *ranks)
+            num_kept = config.keep_checkpoint_max
+            store = CheckpointStore(folder.checkpoints, num_kept, session.world, session.collectives)
             checkpoint = checkpoint_to_continue(run, store, new_data) if resume else None
-            is_same_data = checkpoint is not None and not new_data
-            shuffle_rows = (
-                checkpoint.documents["shuffle"]["num_rows"] if checkpoint and is_same_data else None
-            )
-            plan = plan_training(run, session, shuffle_rows, folder.path)
+            saved = None if checkpoint is None or new_data else checkpoint.documents["shuffle"]["num_rows"]
+            plan = plan_training(run, session, saved_shuffle_rows=saved, run_folder=folder.path)
             # A run that goes on in the same data has been looked at.
-            profile = None if is_same_data else profile_data(run, plan, monitor.sample())
+            profile = profile_data(run, plan, monitor.sample()) if saved is None else None
             before_bytes = monitor.sample()
             training = stack.enter_context(build_training(run, session, plan))
             model_bytes = max(0, monitor.sample() - before_bytes)
-            progress, control = training.progress, Control(training.step.rates)
+            control = Control(training.step.rates)
             listener = Callbacks(callbacks, control) if callbacks else None
             checkpoints = build_checkpoints(run, training, store, folder, listener)
             if checkpoint is not None:
@@ -139,47 +138,99 @@ def train(
                 continue_run(run, training, checkpoint, checkpoints, folder, **options)
             elif config.fine_tune_checkpoint:
                 fine_tune(run, training, config.fine_tune_checkpoint, config.fine_tune_ckpt_param_map)
-            parts = (run, training, session, checkpoints, folder, control, listener, stop)
-            trainer, log = build_trainer(*parts, watching, plain)
-        is_new = checkpoint is None
-        header = partial(write_header, run, plan, folder, log, profile, is_new, command_began_at)
-        trainer.listeners = [header, *trainer.listeners]
-        began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
-        with watching, monitor.stage("train"):
-            ended, advice = trainer.run(), None
-            if not ended.is_repeated:
-                because = "a signal; --continue_train goes on" if stop else ended.stopped_because
-                num_steps = progress.step - steps_before
-                advice = write_end(run, training, trainer, log, ended, because, num_steps, model_bytes)
-        if session.exceeds_limit():
-            raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
-        evaluation, quarantine = trainer.evaluation, plan.source.quarantine
-        return TrainResult(
-            model_dir=folder.path,
-            checkpoint=folder.checkpoints / f"step-{trainer.restored_step or progress.step}",
-            steps=progress.step,
-            epochs=progress.epoch,
-            rows=progress.rows,
-            seconds=time.perf_counter() - began_at,
-            metrics=evaluation.metrics if evaluation else {},
-            losses=evaluation.losses if evaluation else {},
-            remarks=evaluation.remarks if evaluation else {},
-            evaluated_step=trainer.evaluated_step,
-            memory=monitor.report,
-            stages=measured_use(plan.budget, monitor.report, model_bytes),
-            num_bad_rows=0 if quarantine is None else len(quarantine),
-            bad_rows=None if quarantine is None else quarantine.path,
-            shuffle=None if plan.quality is None else plan.quality.score(),
-            exit_code=stop.exit_code if stop else 0,
-            trained_rows=progress.rows - rows_before,
-            best_step=best_step(folder.evaluations.read(), checkpoints.best_metric),
-            skipped_batches=progress.skipped_batches,
-            overflowed_batches=progress.overflowed_batches,
-            stopped_because=ended.stopped_because,
-            restored_step=trainer.restored_step,
-            advice=None if advice is None else str(advice),
-            report=try_to_write_report(folder.path),
-        )
+            header = partial(
+                write_header,
+                run,
+                plan,
+                folder,
+                profile=profile,
+                is_new=checkpoint is None,
+                command_began_at=command_began_at,
+            )
+            trainer, log, watchers = build_trainer(
+                run,
+                training,
+                session,
+                checkpoints,
+                stop=stop,
+                control=control,
+                callbacks=listener,
+                header=header,
+                plain=plain,
+            )
+        return run_to_end(run, training, session, trainer, log, watchers, stop=stop, model_bytes=model_bytes)
+
+
+def run_to_end(
+    run: RunConfig,
+    training: Training,
+    session: Session,
+    trainer: Trainer,
+    log: RunLog,
+    watchers: Sequence[Watcher],
+    *,
+    stop: StopRequest,
+    model_bytes: int,
+) -> TrainResult:
+    """Train, write the last line of the log and the report, and then raise if the run stopped at its memory limit."""
+    plan, progress, monitor = training.plan, training.progress, session.monitor
+    began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
+    with ExitStack() as watching, monitor.stage("train"):
+        for watcher in watchers:
+            watching.enter_context(watcher)
+        ended, advice = trainer.run(), None
+        stages = measured_use(plan.budget, monitor.report, model_bytes)
+        shuffle = None if plan.quality is None else plan.quality.score()
+        if not ended.is_repeated:
+            advice = write_end(
+                run,
+                training,
+                trainer,
+                log,
+                stopped_because="a signal; --continue_train goes on" if stop else ended.stopped_because,
+                num_steps=progress.step - steps_before,
+                stages=stages,
+                shuffle=shuffle,
+            )
+    seconds, report = time.perf_counter() - began_at, try_to_write_report(trainer.folder.path)
+    if session.exceeds_limit():
+        raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
+    return train_result(
+        trainer,
+        plan.source.quarantine,
+        seconds=seconds,
+        trained_rows=progress.rows - rows_before,
+        stages=stages,
+        shuffle=shuffle,
+        exit_code=stop.exit_code if stop else 0,
+        stopped_because=ended.stopped_because,
+        advice=None if advice is None else str(advice),
+        report=report,
+    )
+
+
+def train_result(trainer: Trainer, quarantine: Quarantine | None, **measured: Any) -> TrainResult:
+    """The result of a run that has ended; `measured` are the fields that the trainer does not know."""
+    progress, evaluation, folder = trainer.progress, trainer.evaluation, trainer.folder
+    return TrainResult(
+        model_dir=folder.path,
+        checkpoint=folder.checkpoints / f"step-{trainer.restored_step or progress.step}",
+        steps=progress.step,
+        epochs=progress.epoch,
+        rows=progress.rows,
+        metrics=evaluation.metrics if evaluation else {},
+        losses=evaluation.losses if evaluation else {},
+        remarks=evaluation.remarks if evaluation else {},
+        evaluated_step=trainer.evaluated_step,
+        memory=trainer.monitor.report,
+        num_bad_rows=0 if quarantine is None else len(quarantine),
+        bad_rows=None if quarantine is None else quarantine.path,
+        best_step=best_step(folder.evaluations.read(), trainer.checkpoints.best_metric),
+        skipped_batches=progress.skipped_batches,
+        overflowed_batches=progress.overflowed_batches,
+        restored_step=trainer.restored_step,
+        **measured,
+    )
 
 
 def build_checkpoints(
@@ -216,45 +267,50 @@ def build_trainer(
     training: Training,
     session: Session,
     checkpoints: RunCheckpoints,
-    folder: ModelDir,
+    *,
+    stop: StopRequest,
     control: Control,
     callbacks: Callbacks | None,
-    stop: StopRequest,
-    stack: ExitStack,
+    header: Callable[[RunLog, Event], None],
     plain: bool = True,
-) -> tuple[Trainer, RunLog]:
-    """A trainer with those who listen, which `stack` closes; and its log, the first of them."""
-    evaluator = training_evaluator(run, training, session)
+) -> tuple[Trainer, RunLog, list[Watcher]]:
+    """A trainer, its log, and the listeners that are entered before it runs, of which the log is the first."""
     monitor, machine, train, progress = session.monitor, MachineUse(), train_section(run), training.progress
-    metrics, module, total = training.plan.train_metrics, training.sharded.module, training.total_steps
-    watchers: list[TensorBoard | Profiling] = []
+    rates, metrics, module = training.step.rates, training.plan.train_metrics, training.sharded.module
+    evaluator = training_evaluator(run, training, session)
+    folder, total = checkpoints.folder, training.total_steps
+    log = RunLog(folder.log, progress, rates, metrics, monitor, total_steps=total, plain=plain)
+    watchers: list[Watcher] = [log]
     if train.use_tensorboard:
         next_step = progress.step + 1 if progress.step else 0
         board = TensorBoard(folder.path, train, lambda: dict(module.named_parameters()), next_step)
         watchers.append(board)
-    log = RunLog(folder.log, progress, training.step.rates, metrics, monitor, total_steps=total, plain=plain)
     if train.is_profiling:
 
         def on_trace(operators: Sequence[dict[str, Any]], path: Path) -> None:
             log.write("profile", progress.step, operators=operators, trace=path.name)
 
         watchers.append(Profiling(folder.path, on_trace))
-    for watcher in (log, *watchers):
-        stack.enter_context(watcher)
-    listeners: list[Listener] = [log, *watchers]
+    listeners: list[Listener] = [partial(header, log), *watchers]
     if callbacks is not None:
         listeners.append(callbacks)
-    limits = (run.data_config.batch_cost_size, monitor, training.sharded.device)
     trainer = Trainer(
         pipeline=Pipeline(training.step, progress),
         batches=training.batches,
         progress=progress,
         timetable=training.timetable,
-        rates=training.step.rates,
+        rates=rates,
         metrics=metrics,
         checkpoints=checkpoints,
         folder=folder,
-        failures=Failures(folder.path, train, *limits, training.step.scaling),
+        failures=Failures(
+            folder.path,
+            train,
+            run.data_config.batch_cost_size,
+            monitor,
+            training.sharded.device,
+            training.step.scaling,
+        ),
         monitor=monitor,
         control=control,
         listeners=listeners,
@@ -263,7 +319,7 @@ def build_trainer(
         measured=lambda: {"memory_bytes": monitor.last_bytes, **machine.since_last()},
         interrupted=lambda: session.exceeds_limit() or bool(stop),
     )
-    return trainer, log
+    return trainer, log, watchers
 
 
 def write_header(
@@ -271,10 +327,11 @@ def write_header(
     plan: TrainingPlan,
     folder: ModelDir,
     log: RunLog,
+    event: Event,
+    *,
     profile: Mapping[str, Any] | None,
     is_new: bool,
     command_began_at: float,
-    event: Event,
 ) -> None:
     """Once the run has started, write what it is: its final config, versions, data, and the plan of its memory."""
     if not isinstance(event, Started):
@@ -296,10 +353,11 @@ def write_end(
     training: Training,
     trainer: Trainer,
     log: RunLog,
-    ended: Ended,
+    *,
     stopped_because: str | None,
     num_steps: int,
-    model_bytes: int,
+    stages: Sequence[StageUse],
+    shuffle: Mapping[str, float] | None,
 ) -> Advice | None:
     """Write what the run did and took, and what the step advisor would change after these steps; gives the advice."""
     source, shares = training.plan.source, training.plan.budget.shares
@@ -321,8 +379,7 @@ def write_end(
             dataset_type=dataset_type_of(run.data_config, source.scanned.files),
         )
     )
-    stages = measured_use(training.plan.budget, report, model_bytes)
-    progress, quality, most = ended.progress, training.plan.quality, largest(stages)
+    progress, most = training.progress, largest(stages)
     log.write(
         "end",
         progress.step,
@@ -331,8 +388,8 @@ def write_end(
         skipped_batches=progress.skipped_batches,
         overflowed_batches=progress.overflowed_batches,
         stopped_because=stopped_because,
-        restored_step=ended.restored_step,
-        shuffle=None if quality is None else quality.score(),
+        restored_step=trainer.restored_step,
+        shuffle=shuffle,
         left_out_rows=None if source.quarantine is None else len(source.quarantine),
         advice=None if advice is None else advice.record(),
         memory={
