@@ -50,12 +50,12 @@ def evaluate_model(
 ) -> Evaluation | None:
     """One pass over the data, with fresh metrics; None when it was interrupted on the way."""
     options, peers, averages = run.eval_config, session.peers, sharded.averages
-    stream = EVALUATION if during_training else ""
+    stage_prefix = EVALUATION if during_training else ""
     metrics = TaskMetrics(
         metrics_of(sharded.model, "metrics"),
         group_columns(run, training=False),
         collectives=peers,
-        share=budget.shares.get(stream + METRICS),
+        share=budget.shares.get(stage_prefix + METRICS),
         num_rows=evaluation_rows(run, source),
     )
     bar = ProgressLogger(
@@ -70,7 +70,7 @@ def evaluate_model(
         stack.enter_context(session.monitor.stage("evaluate"))
         if averages is not None and scores_by_averages(run):
             stack.enter_context(averages.applied())
-        batches = stack.enter_context(open_batches(run.data_config, source, budget, stream))
+        batches = stack.enter_context(open_batches(run.data_config, source, budget, stage_prefix))
         stack.enter_context(bar)
         stack.callback(metrics.reset)
         taken = (batch.to(sharded.device) for batch in islice(batches, options.num_steps))

@@ -15,8 +15,8 @@ from penstock.observe.data_profile import profile_data
 from penstock.observe.listeners import MachineUse, Profiling, RunLog, TensorBoard
 from penstock.observe.report.page import try_to_write_report
 from penstock.observe.summary import StageUse, largest, measured_use
-from penstock.readers.quarantine import Quarantine
 from penstock.readers.scan import dataset_type_of
+from penstock.run.data import DataSource
 from penstock.run.evaluate import training_evaluator
 from penstock.run.feature_meaning import FEATURES_DOCUMENT, feature_meaning
 from penstock.run.requirements import require_for_training, train_section
@@ -197,7 +197,7 @@ def run_to_end(
         raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
     return train_result(
         trainer,
-        plan.source.quarantine,
+        plan.source,
         seconds=seconds,
         trained_rows=progress.rows - rows_before,
         stages=stages,
@@ -209,9 +209,10 @@ def run_to_end(
     )
 
 
-def train_result(trainer: Trainer, quarantine: Quarantine | None, **measured: Any) -> TrainResult:
+def train_result(trainer: Trainer, source: DataSource, **measured: Any) -> TrainResult:
     """The result of a run that has ended; `measured` are the fields that the trainer does not know."""
     progress, evaluation, folder = trainer.progress, trainer.evaluation, trainer.folder
+    quarantine = source.quarantine
     return TrainResult(
         model_dir=folder.path,
         checkpoint=folder.checkpoints / f"step-{trainer.restored_step or progress.step}",

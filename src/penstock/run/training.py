@@ -63,7 +63,7 @@ LAYER_COPIES = 4
 """Output, activation and their gradients, as multiples of a layer's width."""
 FLOAT_BYTES = 4
 METRICS = "metrics"
-"""The share of what an evaluation measures, behind the word for its stream."""
+"""The share of what an evaluation measures, behind the stage prefix."""
 TRAIN_METRICS = "train metrics"
 MIN_SHARED_BYTES = MIB
 """Less than this fits into what the plan leaves free."""
