@@ -8,10 +8,9 @@ import pytest
 
 from penstock.config.sizes import MIB
 from penstock.observe import data_profile
-from penstock.observe.data_profile import profile_data
 from penstock.run.run_config import load_run
 from penstock.run.session import computing
-from penstock.run.training import plan_training
+from penstock.run.training import plan_training, profile_training_data
 from tests.cli.desk import Desk
 from tests.run.training_runs import trained
 
@@ -20,7 +19,9 @@ def profile_of(desk: Desk, process_bytes: int | None = None, **sets: Any) -> dic
     run = load_run(desk.folder / "run.yaml", sets)
     with computing(run) as session:
         plan = plan_training(run, session)
-        return profile_data(run, plan, session.monitor.sample() if process_bytes is None else process_bytes)
+        return profile_training_data(
+            run, plan, session.monitor.sample() if process_bytes is None else process_bytes
+        )
 
 
 def written(desk: Desk) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def test_bad_rows_are_written_aside_by_training_alone(desk: Desk, tmp_path: Path
     run = load_run(desk.folder / "run.yaml", sets)
     with computing(run) as session:
         plan = plan_training(run, session, run_folder=tmp_path / "run")
-        profile = profile_data(run, plan, session.monitor.sample())
+        profile = profile_training_data(run, plan, session.monitor.sample())
 
     assert profile["columns"][3]["null_part"] == 0.25
     assert plan.source.quarantine is not None

@@ -11,7 +11,6 @@ from typing import Any
 from penstock.checkpoint import CheckpointStore
 from penstock.config.write import dump_yaml
 from penstock.observe.advice import Advice, DataPathFacts, advise
-from penstock.observe.data_profile import profile_data
 from penstock.observe.listeners import MachineUse, Profiling, RunLog, TensorBoard
 from penstock.observe.report.page import try_to_write_report
 from penstock.observe.summary import StageUse, largest, measured_use
@@ -33,6 +32,7 @@ from penstock.run.training import (
     TrainingPlan,
     build_training,
     plan_training,
+    profile_training_data,
     with_joined_batches,
 )
 from penstock.runtime.memory import MemoryReport
@@ -126,7 +126,7 @@ def train(
             saved = None if checkpoint is None or new_data else checkpoint.documents["shuffle"]["num_rows"]
             plan = plan_training(run, session, saved_shuffle_rows=saved, run_folder=folder.path)
             # A run that goes on in the same data has been looked at.
-            profile = profile_data(run, plan, monitor.sample()) if saved is None else None
+            profile = profile_training_data(run, plan, monitor.sample()) if saved is None else None
             before_bytes = monitor.sample()
             training = stack.enter_context(build_training(run, session, plan))
             model_bytes = max(0, monitor.sample() - before_bytes)

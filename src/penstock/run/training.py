@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torchrec.distributed.model_parallel import DistributedModelParallel
@@ -19,9 +20,11 @@ from penstock.data.prefetch import Prefetch
 from penstock.data.shuffle import ShuffleQuality
 from penstock.distributed.groups import compute_device
 from penstock.distributed.sharding import dense_parameters, shard
+from penstock.features.sections import named_features
 from penstock.metrics.windows import window_misfit
 from penstock.metrics.wiring import BoundMetric, build_metrics, memory_needs
 from penstock.models.model import Model, TrainWrapper
+from penstock.observe.data_profile import profile_data
 from penstock.observe.summary import aligned, counted, planned_use, use_lines
 from penstock.optim.dense import DenseAverages, dense_optimizers
 from penstock.optim.schedules import build_schedule
@@ -145,6 +148,31 @@ def plan_training(
         train_metrics=TaskMetrics(metrics, groups, share=metrics_share, num_rows=rows),
         grouping_columns=(*groups.values(), *evaluation_groups.values()),
     )
+
+
+def profile_training_data(run: RunConfig, plan: TrainingPlan, process_bytes: int) -> dict[str, Any]:
+    """A short look at the columns that are read, with what the run does with them, labels and weights first."""
+    source, parser = plan.source, plan.source.parser
+    found = [(column, "label") for column in parser.label_fields]
+    found += [(column, "sample weight") for column in parser.sample_weight_fields]
+    found += [(column, "mask of classes") for column in parser.masks]
+    found += [(column, f"session {name}") for name, column in parser.sessions.items()]
+    kinds = {named.name: named.key[2] for named in named_features(run.feature_configs)}
+    for feature in parser.features:
+        use = f"{kinds.get(feature.name, 'feature')} {feature.name}"
+        found += [(column, use) for column in feature.inputs]
+    found += [(column, "grouping of metrics") for column in plan.grouping_columns]
+    if source.cost is not None:
+        found += [(column, "cost of a row") for column in source.cost.columns]
+    if source.bucketing is not None:
+        found.append((source.bucketing.length.column, "length of a row"))
+    names = source.scanned.columns.names
+    uses: dict[str, list[str]] = {column: [] for column, _ in found if column in names}
+    for column, use in found:
+        if column in uses and use not in uses[column]:
+            uses[column].append(use)
+    uses |= {column: [] for column in names if column not in uses}
+    return profile_data(run.data_config, source.scanned, source.request, uses, plan.budget, process_bytes)
 
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:
