@@ -132,11 +132,8 @@ def in_turns(stack: ExitStack, session: Session, edits: dict[str, object]) -> Ca
     folder, progress, plan = ModelDir(Path(run.model_dir)), training.progress, training.plan
     checkpoints = build_checkpoints(run, training, CheckpointStore(folder.checkpoints), folder, None)
     stop, control = StopRequest(), Control(training.step.rates)
-    began_at = time.perf_counter()
-    header = partial(write_header, run, plan, folder, profile=None, is_new=True, command_began_at=began_at)
-    trainer, _, watchers = build_trainer(
-        run, training, session, checkpoints, stop=stop, control=control, callbacks=None, header=header
-    )
+    header = partial(write_header, run, plan, folder, None, True, time.perf_counter())
+    trainer, _, watchers = build_trainer(run, training, session, checkpoints, header, control, stop=stop)
     for watcher in watchers:
         stack.enter_context(watcher)
     in_memory = itertools.cycle(kept(training))

@@ -68,7 +68,7 @@ def load(
     from penstock.config.load import load_section, notice_lines
     from penstock.run.run_config import RunConfig, environment_edits
 
-    edits: list[str | tuple[str, Any]] = environment_edits()
+    edits: list[str | tuple[str, Any]] = environment_edits() if "INPUT_TILE" in os.environ else []
     edits += [(key, value) for key, value in keys.items() if value is not None]
     edits += sets or ()
     if edit_json is not None:

@@ -109,7 +109,6 @@ class RunLog:
         self._started_at, self._rows_before = time.perf_counter(), progress.rows
 
     def __enter__(self) -> Self:
-        self._bar.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:

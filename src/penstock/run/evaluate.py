@@ -148,15 +148,9 @@ def evaluate_checkpoint(
         sharded, opened, budget = open_scoring(run, checkpoint, session, batch_size)
         share_metrics(budget, METRICS, metrics_of(sharded.model, "metrics"), evaluation_rows(run, source))
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=run.data_config.prefetch)
+        interrupted = session.exceeds_limit
         evaluation = evaluate_model(
-            run,
-            source,
-            sharded,
-            budget,
-            session,
-            interrupted=session.exceeds_limit,
-            during_training=False,
-            plain=plain,
+            run, source, sharded, budget, session, interrupted, during_training=False, plain=plain
         )
     if evaluation is None:
         raise session.limit_exceeded("the evaluation was given up")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,25 +138,9 @@ def train(
                 continue_run(run, training, checkpoint, checkpoints, folder, **options)
             elif config.fine_tune_checkpoint:
                 fine_tune(run, training, config.fine_tune_checkpoint, config.fine_tune_ckpt_param_map)
-            header = partial(
-                write_header,
-                run,
-                plan,
-                folder,
-                profile=profile,
-                is_new=checkpoint is None,
-                command_began_at=command_began_at,
-            )
+            header = partial(write_header, run, plan, folder, profile, checkpoint is None, command_began_at)
             trainer, log, watchers = build_trainer(
-                run,
-                training,
-                session,
-                checkpoints,
-                stop=stop,
-                control=control,
-                callbacks=listener,
-                header=header,
-                plain=plain,
+                run, training, session, checkpoints, header, control, listener, stop=stop, plain=plain
             )
         return run_to_end(run, training, session, trainer, log, watchers, stop=stop, model_bytes=model_bytes)
 
@@ -192,21 +176,21 @@ def run_to_end(
                 stages=stages,
                 shuffle=shuffle,
             )
-    seconds, report = time.perf_counter() - began_at, try_to_write_report(trainer.folder.path)
-    if session.exceeds_limit():
-        raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
-    return train_result(
+    result = train_result(
         trainer,
         plan.source,
-        seconds=seconds,
+        seconds=time.perf_counter() - began_at,
         trained_rows=progress.rows - rows_before,
         stages=stages,
         shuffle=shuffle,
         exit_code=stop.exit_code if stop else 0,
         stopped_because=ended.stopped_because,
         advice=None if advice is None else str(advice),
-        report=report,
     )
+    report = try_to_write_report(trainer.folder.path)
+    if session.exceeds_limit():
+        raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
+    return replace(result, report=report)
 
 
 def train_result(trainer: Trainer, source: DataSource, **measured: Any) -> TrainResult:
@@ -268,33 +252,35 @@ def build_trainer(
     training: Training,
     session: Session,
     checkpoints: RunCheckpoints,
+    header: Callable[[RunLog, Event], None],
+    control: Control,
+    callbacks: Callbacks | None = None,
     *,
     stop: StopRequest,
-    control: Control,
-    callbacks: Callbacks | None,
-    header: Callable[[RunLog, Event], None],
     plain: bool = True,
 ) -> tuple[Trainer, RunLog, list[Watcher]]:
     """A trainer, its log, and the listeners that are entered before it runs, of which the log is the first."""
-    monitor, machine, train, progress = session.monitor, MachineUse(), train_section(run), training.progress
+    monitor, train, progress = session.monitor, train_section(run), training.progress
     rates, metrics, module = training.step.rates, training.plan.train_metrics, training.sharded.module
     evaluator = training_evaluator(run, training, session)
-    folder, total = checkpoints.folder, training.total_steps
-    log = RunLog(folder.log, progress, rates, metrics, monitor, total_steps=total, plain=plain)
-    watchers: list[Watcher] = [log]
+    machine, folder, total = MachineUse(), checkpoints.folder, training.total_steps
+    watchers: list[Watcher] = []
     if train.use_tensorboard:
         next_step = progress.step + 1 if progress.step else 0
         board = TensorBoard(folder.path, train, lambda: dict(module.named_parameters()), next_step)
         watchers.append(board)
+    log = RunLog(folder.log, progress, rates, metrics, monitor, total_steps=total, plain=plain)
     if train.is_profiling:
 
         def on_trace(operators: Sequence[dict[str, Any]], path: Path) -> None:
             log.write("profile", progress.step, operators=operators, trace=path.name)
 
         watchers.append(Profiling(folder.path, on_trace))
+    watchers.insert(0, log)
     listeners: list[Listener] = [partial(header, log), *watchers]
     if callbacks is not None:
         listeners.append(callbacks)
+    batch_cost_size = run.data_config.batch_cost_size
     trainer = Trainer(
         pipeline=Pipeline(training.step, progress),
         batches=training.batches,
@@ -305,12 +291,7 @@ def build_trainer(
         checkpoints=checkpoints,
         folder=folder,
         failures=Failures(
-            folder.path,
-            train,
-            run.data_config.batch_cost_size,
-            monitor,
-            training.sharded.device,
-            training.step.scaling,
+            folder.path, train, batch_cost_size, monitor, training.sharded.device, training.step.scaling
         ),
         monitor=monitor,
         control=control,
@@ -327,12 +308,11 @@ def write_header(
     run: RunConfig,
     plan: TrainingPlan,
     folder: ModelDir,
-    log: RunLog,
-    event: Event,
-    *,
     profile: Mapping[str, Any] | None,
     is_new: bool,
     command_began_at: float,
+    log: RunLog,
+    event: Event,
 ) -> None:
     """Once the run has started, write what it is: its final config, versions, data, and the plan of its memory."""
     if not isinstance(event, Started):
