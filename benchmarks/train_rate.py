@@ -28,6 +28,7 @@ from measuring import criteo
 from measuring.rounds import alternate, report
 
 import penstock
+from penstock.checkpoint import CheckpointStore
 from penstock.run.session import Session, computing
 from penstock.run.train import build_checkpoints, build_trainer, write_header
 from penstock.run.training import Training, build_training, plan_training
@@ -129,11 +130,12 @@ def in_turns(stack: ExitStack, session: Session, edits: dict[str, object]) -> Ca
     run = penstock.load_run(criteo.RUN_FILE, edits)
     training = stack.enter_context(build_training(run, session, plan_training(run, session)))
     folder, progress, plan = ModelDir(Path(run.model_dir)), training.progress, training.plan
-    checkpoints = build_checkpoints(run, training, session, folder)
+    checkpoints = build_checkpoints(run, training, CheckpointStore(folder.checkpoints), folder, None)
     stop, control = StopRequest(), Control(training.step.rates)
-    trainer, log = build_trainer(run, training, session, checkpoints, folder, control, None, stop, stack)
-    header = partial(write_header, run, plan, folder, log, None, True, time.perf_counter())
-    trainer.listeners = [header, *trainer.listeners]
+    header = partial(write_header, run, plan, folder, None, True, time.perf_counter())
+    trainer, _, watchers = build_trainer(run, training, session, checkpoints, header, control, stop=stop)
+    for watcher in watchers:
+        stack.enter_context(watcher)
     in_memory = itertools.cycle(kept(training))
 
     def take_steps() -> int:

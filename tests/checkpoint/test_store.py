@@ -220,22 +220,6 @@ def test_a_full_disk_is_one_line_and_leaves_the_older_checkpoint(store, monkeypa
     assert store.latest().step == 1
 
 
-def test_a_document_of_the_newest_is_read_without_its_tensors(store):
-    assert store.latest_document("shuffle") is None
-    paths = [store.save(step, tensors(), {"shuffle": {"num_rows": step}}) for step in (5, 6, 7)]
-    flip_a_bit(paths[2])
-    assert store.latest_document("shuffle") == {"num_rows": 7}
-
-    truncate(paths[2])
-    assert store.latest_document("shuffle") == {"num_rows": 6}
-    text = (paths[1] / "shuffle.json").read_text()
-    (paths[1] / "shuffle.json").write_text(text.replace("6", "8"))
-
-    assert store.latest_document("shuffle") == {"num_rows": 5}
-    assert store.latest().step == 5
-    assert store.latest_document("other") is None
-
-
 def decoded(text):
     return json.loads(text, object_hook=from_json)
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from typer.testing import CliRunner, Result
 
 from penstock.cli.app import app
+from penstock.cli.command import Debug
 
 RUN_FILE = """\
 train_input_path: clicks.parquet
@@ -106,3 +107,4 @@ def messages_left_as_they_were() -> Iterator[None]:
     finally:
         logger.handlers, logger.propagate = handlers, propagate
         logger.setLevel(level)
+        Debug.shown = False

@@ -8,10 +8,9 @@ import pytest
 
 from penstock.config.sizes import MIB
 from penstock.observe import data_profile
-from penstock.observe.data_profile import profile_data
 from penstock.run.run_config import load_run
 from penstock.run.session import computing
-from penstock.run.training import plan_training
+from penstock.run.training import plan_training, profile_training_data
 from tests.cli.desk import Desk
 from tests.run.training_runs import trained
 
@@ -20,7 +19,9 @@ def profile_of(desk: Desk, process_bytes: int | None = None, **sets: Any) -> dic
     run = load_run(desk.folder / "run.yaml", sets)
     with computing(run) as session:
         plan = plan_training(run, session)
-        return profile_data(run, plan, session.monitor.sample() if process_bytes is None else process_bytes)
+        return profile_training_data(
+            run, plan, session.monitor.sample() if process_bytes is None else process_bytes
+        )
 
 
 def written(desk: Desk) -> dict[str, Any]:
@@ -82,7 +83,9 @@ def test_without_room_below_the_limit_the_profile_says_so(desk: Desk) -> None:
     assert profile["problem"].endswith("but beside the process only 1MiB of memory.limit are free")
 
 
-def test_a_run_never_fails_for_its_profile(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_never_fails_for_its_profile_and_debug_shows_why(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*words: object, **more: object) -> None:
         raise RuntimeError("the disk is gone")
 
@@ -94,6 +97,8 @@ def test_a_run_never_fails_for_its_profile(desk: Desk, monkeypatch: pytest.Monke
     assert result.report is not None
     page = result.report.read_text()
     assert "There is no data profile: looking at the data failed: the disk is gone." in page
+    done = desk.penstock("--debug", "train", "run.yaml", "--model_dir", "other")
+    assert "the data were not profiled\nTraceback" in done.stderr
 
 
 def test_bad_rows_are_written_aside_by_training_alone(desk: Desk, tmp_path: Path) -> None:
@@ -107,8 +112,8 @@ def test_bad_rows_are_written_aside_by_training_alone(desk: Desk, tmp_path: Path
     }
     run = load_run(desk.folder / "run.yaml", sets)
     with computing(run) as session:
-        plan = plan_training(run, session, beside=tmp_path / "beside")
-        profile = profile_data(run, plan, session.monitor.sample())
+        plan = plan_training(run, session, run_folder=tmp_path / "run")
+        profile = profile_training_data(run, plan, session.monitor.sample())
 
     assert profile["columns"][3]["null_part"] == 0.25
     assert plan.source.quarantine is not None

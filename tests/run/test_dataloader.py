@@ -77,10 +77,20 @@ def test_a_label_that_samples_made_text_of_names_the_cure_and_the_cure_works(des
         assert sorted(users(batches)) == [1, 3]
 
 
-def test_the_state_of_a_rank_that_is_missing_is_named(desk: Desk):
+@pytest.mark.parametrize(("mode", "sizes"), [("train", [4]), ("eval", [4]), ("predict", [4, 2])])
+def test_only_a_prediction_keeps_the_rest_that_is_to_be_dropped(desk: Desk, mode: Any, sizes: list[int]):
+    run = penstock.load_run("run.yaml", {"data_config.drop_remainder": True})
+
+    with penstock.create_dataloader(run, mode) as batches:
+        assert [batch.num_rows for batch in batches] == sizes
+
+
+def test_the_state_of_a_rank_that_is_missing_is_named(desk: Desk, monkeypatch: pytest.MonkeyPatch):
     run = penstock.load_run("run.yaml")
     with penstock.create_dataloader(run, world=penstock.World(1, 2)) as batches:
         state = batches.state_dict()
+    closed: list[str] = []
+    monkeypatch.setattr("penstock.run.data.Prefetch.close", lambda _: closed.append("batches"))
 
     for states, problem in (
         ([state], "missing: shard 0 of 2"),
@@ -89,3 +99,4 @@ def test_the_state_of_a_rank_that_is_missing_is_named(desk: Desk):
         with pytest.raises(penstock.CheckpointError) as told:
             penstock.create_dataloader(run, states=states)
         assert str(told.value) == f"the positions of all shards are needed together, each once; {problem}"
+    assert len(closed) == 2

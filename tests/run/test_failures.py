@@ -167,3 +167,12 @@ def test_a_process_whose_memory_is_bounded_ends_with_the_line_and_readable_rows(
     written = (desk.folder / "run/out_of_memory/step-2.jsonl").read_text().splitlines()
     assert len(written) == 8192
     assert json.loads(written[0])["features"]["price"] == pytest.approx(81.92)
+
+
+def test_a_run_past_its_memory_limit_leaves_a_checkpoint_and_a_report(desk, monkeypatch):
+    monkeypatch.setattr("penstock.run.session.Session.exceeds_limit", lambda _: True)
+
+    with pytest.raises(BudgetExceeded, match=r"step \d is saved, continue with --continue_train"):
+        trained(desk)
+
+    assert (desk.folder / "run" / "report.html").exists()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.run.restore import differences, feature_meaning
+from penstock.run.feature_meaning import differences, feature_meaning
 from penstock.run.run_config import RunConfig
 from tests.run.test_run_config import deepfm, id_feature, raw_feature, run_data
 

@@ -44,6 +44,23 @@ def test_what_fails_on_the_way_leaves_nothing(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_disk_that_is_full_at_the_end_too_hides_neither_the_error_nor_leaves_anything(
+    tmp_path, monkeypatch
+):
+    class FullDisk:
+        def write_table(self, table):
+            raise ZeroDivisionError
+
+        def close(self):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("penstock.run.predict.open_writer", lambda *_: FullDisk())
+    with pytest.raises(ZeroDivisionError):
+        write_output(tmp_path / "scores", batches(1))
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_a_killed_run_left_is_swept_away_and_an_empty_folder_is_used(tmp_path):
     (tmp_path / "scores").mkdir()
     (tmp_path / ".scores.tmp").mkdir()

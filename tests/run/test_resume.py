@@ -5,8 +5,7 @@ import pytest
 from penstock.checkpoint import CheckpointStore
 from penstock.config.errors import CheckpointError, ConfigError
 from penstock.config.write import changed_settings
-from penstock.run.restore import read_param_map, saved_shuffle_rows
-from penstock.training.model_dir import ModelDir
+from penstock.run.restore import read_param_map
 from tests.run.training_runs import trained
 
 CHECKPOINT = "run/checkpoints/step-2"
@@ -68,11 +67,8 @@ def test_a_model_that_has_more_than_the_checkpoint_does_not_continue(trained_des
 
 
 def test_shuffling_is_neither_begun_nor_ended_on_the_way(trained_desk):
-    assert saved_shuffle_rows(ModelDir(trained_desk.folder / "new")) is None
-    assert saved_shuffle_rows(ModelDir(trained_desk.folder / "run")) == 0
     shuffled = ("--model_dir", "new", "--set", "data_config.shuffle=true")
     trained_desk.penstock("train", "run.yaml", *shuffled)
-    assert saved_shuffle_rows(ModelDir(trained_desk.folder / "new")) > 1
 
     for words, folder, was, setting in (
         (shuffled[2:], "run", "without", "false"),
@@ -82,6 +78,23 @@ def test_shuffling_is_neither_begun_nor_ended_on_the_way(trained_desk):
             f"error: {folder}/checkpoints/step-2: was trained {was} shuffling, which cannot change on the way; "
             f"set data_config.shuffle: {setting}\n"
         )
+
+
+def test_a_damaged_checkpoint_says_nothing_of_the_shuffle_buffer(desk):
+    """The run goes on from the one before, whose buffer had another number of rows."""
+    sets = {"data_config.shuffle": True, "train_config.save_checkpoints_steps": 3}
+    small, large = {"data_config.shuffle_buffer": "1MiB"}, {"data_config.shuffle_buffer": "64MiB"}
+    trained(desk, sets | small)
+    newest = trained(desk, sets | large, new_data=True).checkpoint
+    tensors = newest / "rank-00000.safetensors"
+    content = bytearray(tensors.read_bytes())
+    content[-1] ^= 1
+    tensors.write_bytes(content)
+
+    result = trained(desk, sets | small | {"train_config.num_epochs": 2}, resume=True)
+
+    assert newest.name == result.checkpoint.name == "step-6"
+    assert result.trained_rows == 6
 
 
 def test_other_optimizers_do_not_continue_and_the_cure_that_is_named_works(trained_desk):

@@ -279,21 +279,6 @@ class CheckpointStore:
             logger.warning("passed over %s", error)
         return checkpoint
 
-    def latest_document(self, name: str) -> Any:
-        """A document of the newest checkpoint that looks whole, None without one; its tensors are not read.
-
-        Says nothing of what it passes over: `latest` does, and is what restores.
-        """
-        for step in reversed(self.all_steps()):
-            with suppress(CheckpointError):
-                path = self._path(step)
-                manifest = _manifest(path)
-                if name not in manifest.documents:
-                    return None
-                _check_content(path, manifest, f"{name}.json")
-                return _document(path, name)
-        return None
-
     def open(self, which: int | str | Path) -> Checkpoint:
         """A checkpoint of this store by its step, or any other by its path, with every byte checked."""
         if not isinstance(which, int):

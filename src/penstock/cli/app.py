@@ -59,10 +59,12 @@ def _usage_line(error: Any) -> str:
 
 
 class _Line(logging.Formatter):
-    """The message alone; a warning begins with that word."""
+    """The message, and the traceback of what it comes from; a warning begins with that word."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = record.getMessage()
+        if record.exc_info:
+            text = f"{text}\n{self.formatException(record.exc_info)}"
         return f"{record.levelname.lower()}: {text}" if record.levelno >= logging.WARNING else text
 
 
@@ -107,7 +109,7 @@ def program(
     handler.addFilter(is_new)
     logger = logging.getLogger("penstock")
     logger.handlers = [handler]
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.DEBUG if debug else logging.INFO)
     logger.propagate = False
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     warnings.filterwarnings("ignore", category=FutureWarning)

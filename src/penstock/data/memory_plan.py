@@ -47,7 +47,7 @@ def share_data_path(
 ) -> int:
     """Shares of the stages that carry rows, and of the processes that parse; gives how many of these there are.
 
-    `streams` are the data sets that are read at once, by the word in front of the names of their shares: "" and, for
+    `streams` are the data sets that are read at once, by their stage prefix: "" and, for
     a run that evaluates on the way, EVALUATION. A reader gets what it can use, at most `reader_cap_bytes`, and never
     less than it needs. With `is_ahead`, two blocks or more are read ahead where there is memory for them, and an eighth
     of what is left stays free. `prefetch_bytes` None: chosen; 0: nothing is prefetched. `num_workers` are wanted, for
@@ -71,24 +71,25 @@ def share_data_path(
     if any(is_uri(file.path) for scanned in streams.values() for file in scanned.files):
         budget.share("store windows", ALL_BLOCKS_BYTES)
     rest = max(0, budget.unshared_bytes) // len(streams)
-    for stream, sizes in ((stream, scanned.sizes) for stream, scanned in streams.items()):
+    for stage_prefix, scanned in streams.items():
+        sizes = scanned.sizes
         left = rest * 7 // 8 if is_ahead else rest
-        if by_cost and not stream:
+        if by_cost and not stage_prefix:
             cut = max(1, min(CUT_CAP_BYTES, left // 4))
             budget.share("cut", cut, setting="data_config.max_batch_rows")
             left -= cut
         chosen = max(1, min(PREFETCH_CAP_BYTES, left // 4))
         prefetch = chosen if prefetch_bytes is None else prefetch_bytes
         if prefetch:
-            budget.share(f"{stream}prefetch", prefetch, setting="data_config.prefetch")
+            budget.share(f"{stage_prefix}prefetch", prefetch, setting="data_config.prefetch")
         ample = min(sizes.ample_bytes, reader_cap_bytes or sizes.ample_bytes)
         reader = max(sizes.min_bytes, min(ample, left - prefetch))
-        budget.share(f"{stream}reader", reader)
+        budget.share(f"{stage_prefix}reader", reader)
         # While a window is drawn from, the next one is being read.
-        max_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stream else BLOCKS_AHEAD
+        max_ahead = BLOCKS_AHEAD_OF_A_SHUFFLE if shuffle_bytes and not stage_prefix else BLOCKS_AHEAD
         num_ahead = min(max_ahead, (left - prefetch - reader) // sizes.block_bytes)
         if is_ahead and num_ahead >= BLOCKS_AHEAD:
-            budget.share(f"{stream}read ahead", num_ahead * sizes.block_bytes)
+            budget.share(f"{stage_prefix}read ahead", num_ahead * sizes.block_bytes)
     return num_workers
 
 

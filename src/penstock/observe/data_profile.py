@@ -11,22 +11,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.config.sizes import MIB, format_size
-from penstock.features.sections import named_features
 from penstock.prep.profile import DataProfile, choose_few_pieces, profile_pieces
 from penstock.readers.columns import is_list
-from penstock.readers.scan import dataset_type_of, scan_files
+from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of, scan_files
+from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import Quarantine
-from penstock.runtime.budget import Share
-
-if TYPE_CHECKING:
-    from penstock.run.run_config import RunConfig
-    from penstock.run.training import TrainingPlan
+from penstock.runtime.budget import MemoryBudget, Share
 
 MAX_COLUMNS = 200
 MAX_ROWS = 1 << 14
@@ -46,11 +42,21 @@ _QUARANTINING_READERS = ("CsvDataset", "JsonDataset", "TFRecordDataset")
 _logger = logging.getLogger(__name__)
 
 
-def profile_data(run: "RunConfig", plan: "TrainingPlan", process_bytes: int) -> dict[str, Any]:
-    """The columns and what is used for what, ready for JSON; or `problem`, why there is nothing to show."""
+def profile_data(
+    reading: ReadingSection,
+    scanned: ScannedFiles,
+    request: ReadRequest,
+    uses: Mapping[str, list[str]],
+    budget: MemoryBudget,
+    process_bytes: int,
+) -> dict[str, Any]:
+    """The columns and what is used for what, ready for JSON; or `problem`, why there is nothing to show.
+
+    `request` is what the scan was asked for, `uses` what each column is for, in the order to show them.
+    """
     started_at = time.perf_counter()
     try:
-        found = _look(run, plan, process_bytes, started_at)
+        found = _look(reading, scanned, request, uses, budget, process_bytes, started_at)
     except Exception as error:  # a run that could be trained never fails for a picture of its data
         _logger.debug("the data were not profiled", exc_info=True)
         found = {"problem": f"looking at the data failed: {str(error)[: 5 * _MAX_CHARACTERS]}"}
@@ -59,9 +65,16 @@ def profile_data(run: "RunConfig", plan: "TrainingPlan", process_bytes: int) -> 
     return {**found, "seconds": round(time.perf_counter() - started_at, 3)}
 
 
-def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at: float) -> dict[str, Any]:
-    source, scanned = plan.source, plan.source.scanned
-    dataset_type = dataset_type_of(run.data_config, scanned.files)
+def _look(
+    reading: ReadingSection,
+    scanned: ScannedFiles,
+    request: ReadRequest,
+    uses: Mapping[str, list[str]],
+    budget: MemoryBudget,
+    process_bytes: int,
+    started_at: float,
+) -> dict[str, Any]:
+    dataset_type = dataset_type_of(reading, scanned.files)
     if dataset_type == "OdpsDataset":
         return {
             "problem": "tables of ODPS are read over the network in sessions of their own, and not for a look"
@@ -69,19 +82,18 @@ def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at
     if not scanned.num_rows:
         return {"problem": "there are no rows"}
     # Not more than in training, and less where the process leaves less.
-    free_bytes = plan.budget.limit_bytes - process_bytes - SKETCH_BYTES
-    free_bytes = min(plan.budget.shares["reader"].limit_bytes, free_bytes)
+    free_bytes = budget.limit_bytes - process_bytes - SKETCH_BYTES
+    free_bytes = min(budget.shares["reader"].limit_bytes, free_bytes)
     if free_bytes < scanned.sizes.min_bytes:
         return {
             "problem": f"reading them needs {format_size(scanned.sizes.min_bytes)} and looking "
             f"{format_size(SKETCH_BYTES)}, but beside the process only "
             f"{format_size(max(0, free_bytes + SKETCH_BYTES))} of memory.limit are free"
         }
-    if source.quarantine is not None and dataset_type in _QUARANTINING_READERS:
+    if request.quarantine is not None and dataset_type in _QUARANTINING_READERS:
         # Only rows that are trained on count as left out: this look writes no bad row aside.
         ignored = Quarantine(None, sys.maxsize, [file.path for file in scanned.files])
-        scanned = scan_files(run.data_config, scanned.files, replace(source.request, quarantine=ignored))
-    uses = _uses(run, plan)
+        scanned = scan_files(reading, scanned.files, replace(request, quarantine=ignored))
     profile = profile_pieces(
         scanned,
         Share("the look at the data", min(free_bytes, max(scanned.sizes.min_bytes, _READER_BYTES))),
@@ -106,30 +118,6 @@ def _look(run: "RunConfig", plan: "TrainingPlan", process_bytes: int, started_at
         "columns_used": len(uses),
         "columns": columns,
     }
-
-
-def _uses(run: "RunConfig", plan: "TrainingPlan") -> dict[str, list[str]]:
-    """Columns that are read and what the run does with them, labels and weights first."""
-    source, parser = plan.source, plan.source.parser
-    found = [(column, "label") for column in parser.label_fields]
-    found += [(column, "sample weight") for column in parser.sample_weight_fields]
-    found += [(column, "mask of classes") for column in parser.masks]
-    found += [(column, f"session {name}") for name, column in parser.sessions.items()]
-    kinds = {named.name: named.key[2] for named in named_features(run.feature_configs)}
-    for feature in parser.features:
-        use = f"{kinds.get(feature.name, 'feature')} {feature.name}"
-        found += [(column, use) for column in feature.inputs]
-    found += [(column, "grouping of metrics") for column in plan.grouping_columns]
-    if source.cost is not None:
-        found += [(column, "cost of a row") for column in source.cost.columns]
-    if source.bucketing is not None:
-        found.append((source.bucketing.length.column, "length of a row"))
-    names = source.scanned.columns.names
-    uses: dict[str, list[str]] = {column: [] for column, _ in found if column in names}
-    for column, use in found:
-        if column in uses and use not in uses[column]:
-            uses[column].append(use)
-    return uses | {column: [] for column in names if column not in uses}
 
 
 # --- Columns as tables ----------------------------------------------------------------------------------

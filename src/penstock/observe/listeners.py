@@ -10,9 +10,8 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import psutil
@@ -88,7 +87,7 @@ class MachineUse:
         return found
 
 
-class RunLog(ExitStack):
+class RunLog:
     """Listens to a trainer inside a `with` block: shows it on the bar, and writes it into log.jsonl."""
 
     def __init__(
@@ -103,13 +102,17 @@ class RunLog(ExitStack):
         plain: bool = True,
     ) -> None:
         """`total_steps` are those on the present data, where their number is known."""
-        super().__init__()
         total = None if total_steps is None else progress.steps_before + total_steps
         self._bar = ProgressLogger("train", "step", total=total, done=progress.step, plain=plain)
-        self.push(self._bar)
         self._journal, self._rates = journal, rates
         self._metrics, self._monitor = metrics, monitor
         self._started_at, self._rows_before = time.perf_counter(), progress.rows
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._bar.__exit__(*error)
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -152,7 +155,7 @@ class RunLog(ExitStack):
 # --- TensorBoard ----------------------------------------------------------------------------------------
 
 
-class TensorBoard(ExitStack):
+class TensorBoard:
     """Listens to a trainer inside a `with` block and writes its summaries; those of evaluations have their own file."""
 
     def __init__(
@@ -163,12 +166,18 @@ class TensorBoard(ExitStack):
         first_step: int,
     ) -> None:
         """`first_step` is the first step that is still to come; `parameters` gives those of the model by name."""
-        super().__init__()
         self._folder, self._parameters, self._first_step = folder, parameters, first_step
         self._kinds = frozenset(train.tensorboard_summaries)
         self._histogram_steps = train.histogram_steps
         self._files: dict[str, BinaryIO] = {}
         warn_of_histograms(train)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
 
     def __call__(self, event: Event) -> None:
         part, scalars = "train", dict[str, float]()
@@ -232,7 +241,7 @@ class TensorBoard(ExitStack):
         folder.mkdir(parents=True, exist_ok=True)
         seconds, nanoseconds = divmod(time.time_ns(), 10**9)
         name = f"events.out.tfevents.{seconds:010d}.{nanoseconds:09d}.{socket.gethostname()}"
-        self._files[part] = self.enter_context((folder / name).open("xb"))
+        self._files[part] = (folder / name).open("xb")
         self._write(part, 0, _field(3, "brain.Event:2"))
         # From the first step of this file on, earlier files do not count.
         self._write(part, self._first_step, _field(7, _field(1, _SESSION_START)))
@@ -296,15 +305,12 @@ def _varint(value: int) -> bytes:
 # --- Profiler -------------------------------------------------------------------------------------------
 
 
-class Profiling(ExitStack):
+class Profiling:
     """Listens to a trainer inside a `with` block and traces its first steps."""
 
     def __init__(self, folder: Path, on_trace: Callable[[Sequence[dict[str, Any]], Path], None]) -> None:
         """`on_trace` is given the dearest operators and the trace, once, when it is written."""
-        super().__init__()
         self._folder, self._on_trace = folder / PROFILE_FOLDER, on_trace
-        # The library behind the profiler marks each trace on stderr below this level; what a user has set stays.
-        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
         on_gpu = [ProfilerActivity.CUDA] if torch.cuda.is_available() else []
         steps = {"wait": WAIT_STEPS, "warmup": WARM_UP_STEPS, "active": ACTIVE_STEPS}
         self._profiler = torch.profiler.profile(
@@ -312,8 +318,15 @@ class Profiling(ExitStack):
             schedule=torch.profiler.schedule(**steps, repeat=1),
             on_trace_ready=self._write,
         )
+
+    def __enter__(self) -> Self:
+        # The library behind the profiler marks each trace on stderr below this level; what a user has set stays.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
         self._profiler.start()
-        self.callback(self._profiler.stop)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._profiler.stop()
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Step):

@@ -23,8 +23,7 @@ def check(run: RunConfig) -> str:
     """Open the data, build the model, take one batch through it, and one through an evaluation; describe them."""
     require_for_training(run)
     train = train_section(run)
-    if (joined := train.gradient_accumulation_steps or 1) > 1:
-        run = with_joined_batches(run, joined)
+    run = with_joined_batches(run)
     if train.fine_tune_checkpoint:
         checkpoint_at(Path(train.fine_tune_checkpoint), "train_config.fine_tune_checkpoint")
     warn_of_histograms(train)

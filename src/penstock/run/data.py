@@ -114,7 +114,7 @@ class DataSource:
 def source_of(
     run: RunConfig,
     key: str,
-    beside: Path | None = None,
+    run_folder: Path | None = None,
     *,
     path: str | None = None,
     with_labels: bool = True,
@@ -123,8 +123,8 @@ def source_of(
 ) -> DataSource:
     """The data that a key of the run file names, or those at `path`; only those of training are cut as training is.
 
-    Batches carry along the columns that metrics group by, or `reserved_columns`. `beside` is the folder of the run, in
-    which what is kept of these data gets a folder of its own.
+    Batches carry along the columns that metrics group by, or `reserved_columns`. What is kept of
+    these data gets a folder in `run_folder`.
     """
     data, training = run.data_config, key == "train_input_path"
     path = getattr(run, key) if path is None else path
@@ -136,7 +136,7 @@ def source_of(
         reserved_columns = tuple(group_columns(run, training=training).values())
     if cut is None and not training:
         cut = ByRows(data.resolved_eval_batch_size(), data.drop_remainder)
-    folder = None if beside is None else beside / "data" / key.removesuffix("_input_path")
+    folder = None if run_folder is None else run_folder / "data" / key.removesuffix("_input_path")
     return open_source(data, files, parser, reserved_columns, folder, cut)
 
 
@@ -145,24 +145,24 @@ def open_source(
     files: Sequence[DataFile],
     parser: Parser,
     reserved_columns: Sequence[str] = (),
-    beside: Path | None = None,
+    folder: Path | None = None,
     cut: ByRows | None = None,
 ) -> DataSource:
-    """Look at the files once, refuse columns of a wrong type, and load what parsing the others needs.
+    """Scan the files once, refuse columns of a wrong type, and load what parsing the others needs.
 
-    `cut` is how rows to score are cut: by their number, whatever the run does in training. `beside` is a folder of the
-    run, where indexes of the files are kept and rows that cannot be used are written; without it nothing is written.
+    `cut` is how rows to score are cut: by their number, whatever the run does in training. In `folder` indexes of the
+    files are kept and rows that cannot be used are written; without it nothing is written.
     """
-    looked_at: dict[str, CostOf | SequenceLength] = {}
+    measures: dict[str, CostOf | SequenceLength] = {}
     if cut is None and (data.sample_cost_field or data.sample_cost or data.bucket_by):
-        looked_at = _looked_at(data, parser)
-    cut_columns = [column for looks in looked_at.values() for column in looks.columns]
+        measures = _row_measures(data, parser)
+    cut_columns = [column for measure in measures.values() for column in measure.columns]
     columns = tuple(dict.fromkeys([*parser.columns, *cut_columns, *reserved_columns]))
     quarantine = None
     if data.bad_rows is BadRows.quarantine:
-        bad_rows = None if beside is None else beside / "bad_rows.jsonl"
+        bad_rows = None if folder is None else folder / "bad_rows.jsonl"
         quarantine = Quarantine(bad_rows, data.bad_rows_limit, [file.path for file in files])
-    index = None if beside is None else beside / "index"
+    index = None if folder is None else folder / "index"
     request = ReadRequest(columns, parser.text_columns, index, quarantine)
     scanned = scan_files(data, files, request)
     file_paths = [file.path for file in scanned.files]
@@ -174,30 +174,30 @@ def open_source(
         if dataset_type_of(data, scanned.files) in _SAMPLED:
             _check_sampled_labels(data, scanned, [*parser.label_fields, *parser.sample_weight_fields])
         parser.warm(scanned.columns)
-    for key, looks in looked_at.items():  # the first file stands for all: they have one type
+    for key, measure in measures.items():  # the first file stands for all: they have one type
         try:
-            looks.check(scanned.columns)
+            measure.check(scanned.columns)
         except DataError as error:
             raise DataError(f"{file_paths[0]}: {error} (data_config.{key})") from error
-    cost, length = (
-        looked_at.get("sample_cost_field") or looked_at.get("sample_cost"),
-        looked_at.get("bucket_by"),
-    )
+    cost = measures.get("sample_cost_field") or measures.get("sample_cost")
+    length = measures.get("bucket_by")
     assert not isinstance(cost, SequenceLength)
     max_rows = data.max_batch_rows or data.batch_size if data.batch_cost_size else data.batch_size
-    found: ByRows | ByCost = cut or ByRows(data.batch_size, data.drop_remainder)
+    batch_cut: ByRows | ByCost = cut or ByRows(data.batch_size, data.drop_remainder)
     if cost is not None and data.batch_cost_size is not None:
         null_cost = None if isinstance(data.null_cost, str) else data.null_cost
-        limits = (data.batch_cost_size, data.max_batch_rows, data.oversize)
-        found = ByCost(cost, CostRules(*limits, null_cost, data.drop_remainder))
+        rules = CostRules(
+            data.batch_cost_size, data.max_batch_rows, data.oversize, null_cost, data.drop_remainder
+        )
+        batch_cut = ByCost(cost, rules)
     bucketing = Bucketing(length, max_rows) if isinstance(length, SequenceLength) else None
     return DataSource(
-        scanned, parser, found, max_rows, tuple(reserved_columns), cost, bucketing, quarantine, request
+        scanned, parser, batch_cut, max_rows, tuple(reserved_columns), cost, bucketing, quarantine, request
     )
 
 
-def _looked_at(data: DataConfig, parser: Parser) -> "dict[str, CostOf | SequenceLength]":
-    """What cutting and bucketing look at, by its key; names of features stand for their columns."""
+def _row_measures(data: DataConfig, parser: Parser) -> "dict[str, CostOf | SequenceLength]":
+    """What cutting and bucketing measure of a row, by its key; names of features stand for their columns."""
     sequences = {
         feature.name: SequenceLength(feature.source.column, feature.source.separator.decode())
         for feature in parser.features
@@ -271,7 +271,7 @@ def open_batches(
     data: DataConfig,
     source: DataSource,
     budget: MemoryBudget,
-    stream: str = "",
+    stage_prefix: str = "",
     *,
     num_shuffle_rows: int = 0,
     shard: Shard = ONE_SHARD,
@@ -280,13 +280,13 @@ def open_batches(
 ) -> Prefetch[Batch]:
     """Batches of a source, made by a background thread, and by worker processes where there are any.
 
-    `stream` is the word in front of the names of its shares. `quality` sees how well the rows are mixed.
+    `stage_prefix` stands in front of the names of its shares. `quality` sees how well the rows are mixed.
     """
     rows = open_rows(
         source.scanned,
         budget,
         source.cut,
-        stage_prefix=stream,
+        stage_prefix=stage_prefix,
         shuffle_rows=num_shuffle_rows,
         seed=data.seed,
         bucketing=source.bucketing,
@@ -305,7 +305,7 @@ def open_batches(
         quarantine=source.quarantine,
         pin_memory=data.pin_memory and bool(source.parser.label_fields),
     )
-    return Prefetch(loader, budget.shares[f"{stream}prefetch"])
+    return Prefetch(loader, budget.shares[f"{stage_prefix}prefetch"])
 
 
 def resumed_state(
@@ -348,7 +348,8 @@ def create_dataloader(
     data, key = run.data_config, "train_input_path" if mode == "train" else "eval_input_path"
     budget = MemoryBudget(limit_of(run.memory))
     shard = Shard() if world is None else Shard(world.rank, world.num_ranks)
-    cut = None if mode == "train" else ByRows(data.resolved_eval_batch_size())
+    # A prediction is for every row, whatever drop_remainder says.
+    cut = ByRows(data.resolved_eval_batch_size()) if mode == "predict" else None
     source = source_of(run, key, with_labels=mode != "predict", reserved_columns=(), cut=cut)
     num_shuffle_rows = num_workers = 0
     if mode == "train":
@@ -359,5 +360,9 @@ def create_dataloader(
         data, source, budget, num_shuffle_rows=num_shuffle_rows, shard=shard, num_workers=num_workers
     )
     if states:
-        batches.load_state_dict(resumed_state(states, source, budget, shard))
+        try:
+            batches.load_state_dict(resumed_state(states, source, budget, shard))
+        except BaseException:
+            batches.close()
+            raise
     return batches

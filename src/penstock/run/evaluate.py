@@ -15,7 +15,7 @@ from penstock.config.errors import ConfigError
 from penstock.data.memory_plan import EVALUATION, share_data_path
 from penstock.run.data import DataSource, group_columns, open_batches, source_of
 from penstock.run.requirements import require_for_evaluation, scores_by_averages
-from penstock.run.restore import open_scoring
+from penstock.run.restore import CHECKPOINT_WORDS, open_scoring
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
 from penstock.run.training import (
@@ -50,12 +50,12 @@ def evaluate_model(
 ) -> Evaluation | None:
     """One pass over the data, with fresh metrics; None when it was interrupted on the way."""
     options, peers, averages = run.eval_config, session.peers, sharded.averages
-    stream = EVALUATION if during_training else ""
+    stage_prefix = EVALUATION if during_training else ""
     metrics = TaskMetrics(
         metrics_of(sharded.model, "metrics"),
         group_columns(run, training=False),
         collectives=peers,
-        share=budget.shares.get(stream + METRICS),
+        share=budget.shares.get(stage_prefix + METRICS),
         num_rows=evaluation_rows(run, source),
     )
     bar = ProgressLogger(
@@ -70,7 +70,7 @@ def evaluate_model(
         stack.enter_context(session.monitor.stage("evaluate"))
         if averages is not None and scores_by_averages(run):
             stack.enter_context(averages.applied())
-        batches = stack.enter_context(open_batches(run.data_config, source, budget, stream))
+        batches = stack.enter_context(open_batches(run.data_config, source, budget, stage_prefix))
         stack.enter_context(bar)
         stack.callback(metrics.reset)
         taken = (batch.to(sharded.device) for batch in islice(batches, options.num_steps))
@@ -138,14 +138,20 @@ def evaluate_checkpoint(
         )
     started_at = time.perf_counter()
     with computing(run) as session:
-        sharded, opened, budget = open_scoring(
-            run, checkpoint, session, run.data_config.resolved_eval_batch_size()
-        )
+        if checkpoint in (
+            None,
+            *CHECKPOINT_WORDS,
+        ):  # before anything is kept of the data in a folder that is no run
+            ModelDir(Path(run.model_dir)).require_checkpoints()
         source = source_of(run, "eval_input_path", Path(run.model_dir))
+        batch_size = run.data_config.resolved_eval_batch_size()
+        sharded, opened, budget = open_scoring(run, checkpoint, session, batch_size)
         share_metrics(budget, METRICS, metrics_of(sharded.model, "metrics"), evaluation_rows(run, source))
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=run.data_config.prefetch)
-        parts = (run, source, sharded, budget, session, session.exceeds_limit)
-        evaluation = evaluate_model(*parts, during_training=False, plain=plain)
+        interrupted = session.exceeds_limit
+        evaluation = evaluate_model(
+            run, source, sharded, budget, session, interrupted, during_training=False, plain=plain
+        )
     if evaluation is None:
         raise session.limit_exceeded("the evaluation was given up")
     result = EvaluationResult(

@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from penstock.run.requirements import require_for_prediction
 from penstock.run.restore import open_scoring
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
+from penstock.runtime.durable import sync_path
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import ProgressLogger
 from penstock.training.evaluate import predict as predict_loop
@@ -35,7 +36,7 @@ GROUP_BYTES = 16 * MIB
 
 
 def write_output(path: Path, batches: Iterable[pa.RecordBatch], rows_per_part: int = ROWS_PER_PART) -> int:
-    """Write all batches under a temporary name, then rename; gives the number of rows.
+    """Write all batches to disk under a temporary name, then rename; gives the number of rows.
 
     A path without a suffix is a folder of part-NNNNN.parquet in input order, each ended by the batch that fills it.
     """
@@ -62,15 +63,19 @@ def write_output(path: Path, batches: Iterable[pa.RecordBatch], rows_per_part: i
                 num_rows, waiting = num_rows + waiting_rows, []
             if ends_part and writer is not None:
                 writer.close()
+                sync_path(part)
                 writer, part_rows = None, 0
         if num_parts == 0:
             raise ConfigError("--predict_input_path: there are no rows to score")
+        sync_path(staging)
         os.replace(staging, path)
     except BaseException:
         if writer is not None:
-            writer.close()
+            with suppress(Exception):  # on a full disk this fails too; the first error is raised
+                writer.close()
         remove(staging)
         raise
+    sync_path(path.parent)
     return num_rows
 
 

@@ -1,10 +1,7 @@
-"""From which checkpoint a command starts, if its features mean the same: to score, to go on, or to be fine-tuned."""
+"""From which checkpoint a command starts: to score, to go on, or to be fine-tuned."""
 
-import json
 import logging
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 import yaml
@@ -18,10 +15,10 @@ from penstock.distributed.groups import compute_device
 from penstock.distributed.sharding import shard
 from penstock.distributed.state import load_averages, load_model_state, model_state
 from penstock.export.sections import ExportConfig
-from penstock.features.sections import FgMode, named_features
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
 from penstock.run.data import build_parser, resumed_state
+from penstock.run.feature_meaning import other_meaning, require_same_meaning
 from penstock.run.requirements import model_section, scores_by_averages, train_section
 from penstock.run.run_config import RunConfig, load_run
 from penstock.run.session import Session
@@ -34,10 +31,10 @@ from penstock.training.model_dir import ModelDir
 
 logger = logging.getLogger(__name__)
 
-KEY = "train_config.fine_tune_ckpt_param_map"
-WORDS = ("latest", "best")
-_MODEL = "model."
-FORMS = "a checkpoint (RUN/checkpoints/step-100), a run (RUN), or the best of a run (RUN/best)"
+PARAM_MAP_KEY = "train_config.fine_tune_ckpt_param_map"
+CHECKPOINT_WORDS = ("latest", "best")
+_MODEL_PREFIX = "model."
+CHECKPOINT_FORMS = "a checkpoint (RUN/checkpoints/step-100), a run (RUN), or the best of a run (RUN/best)"
 
 
 def best_metric(export: ExportConfig) -> BestMetric:
@@ -75,14 +72,14 @@ def checkpoint_at(path: Path, key: str) -> Checkpoint:
         problem = f"'{path}' has neither a {MANIFEST_NAME} nor a folder checkpoints"
     elif path.exists():
         problem = f"'{path}' is a file"
-    elif str(path) in WORDS:
+    elif str(path) in CHECKPOINT_WORDS:
         problem = f"'{path}' does not say of which run"
-    raise CheckpointError(f"{key}: {problem}; give {FORMS}")
+    raise CheckpointError(f"{key}: {problem}; give {CHECKPOINT_FORMS}")
 
 
 def _run_and_word(path: Path) -> tuple[ModelDir | None, str | None]:
     """The run that a path names, and the word behind it; its folder of checkpoints stands for the run."""
-    word = path.name if path.name in WORDS and not path.exists() else None
+    word = path.name if path.name in CHECKPOINT_WORDS and not path.exists() else None
     run = path.parent if word else path
     run = run.parent if run.name == "checkpoints" else run
     folder = ModelDir(run)
@@ -111,7 +108,7 @@ def open_scoring(
 def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
     """The latest checkpoint, the best, or the one that a path means; every byte of it is checked."""
     folder = ModelDir(Path(run.model_dir))
-    if which is None or which in WORDS:
+    if which is None or which in CHECKPOINT_WORDS:
         return checkpoint_of_run(folder, which, run.export_config)
     if Path(which).exists() or _run_and_word(Path(which))[0] is not None:
         return checkpoint_at(Path(which), "--checkpoint_path")
@@ -120,29 +117,17 @@ def find_checkpoint(run: RunConfig, which: str | None) -> Checkpoint:
     known = {f"step-{step}": step for step in store.steps()}
     if which not in known:
         raise CheckpointError(
-            f"--checkpoint_path: there is no checkpoint '{which}'; {hint(which, [*WORDS, *known])}"
+            f"--checkpoint_path: there is no checkpoint '{which}'; {hint(which, [*CHECKPOINT_WORDS, *known])}"
         )
     return store.open(known[which])
 
 
-def continue_run(
-    run: RunConfig,
-    training: Training,
-    checkpoints: RunCheckpoints,
-    folder: ModelDir,
-    *,
-    restore_optimizer: bool = True,
-    new_data: bool = False,
-) -> None:
-    """Go on from the newest whole checkpoint; without one, start at step 0 and say so.
-
-    With `new_data` everything comes back but the position in the data, and what early stopping saw: these are begun,
-    and num_steps and num_epochs count from there.
-    """
-    checkpoint = checkpoints.store.latest()
+def checkpoint_to_continue(run: RunConfig, store: CheckpointStore, new_data: bool) -> Checkpoint | None:
+    """The newest whole checkpoint, if the run may go on from it; without one, None and a warning."""
+    checkpoint = store.latest()
     if checkpoint is None:
-        logger.warning("no whole checkpoint in %s; starting at step 0", folder.checkpoints)
-        return
+        logger.warning("no whole checkpoint in %s; starting at step 0", store.directory)
+        return None
     require_same_meaning(checkpoint, run)
     is_shuffled = bool(checkpoint.documents["shuffle"]["num_rows"])
     if not new_data and is_shuffled != run.data_config.shuffle:
@@ -151,6 +136,24 @@ def continue_run(
             f"{checkpoint.path}: was trained {was} shuffling, which cannot change on the way; "
             f"set data_config.shuffle: {setting}"
         )
+    return checkpoint
+
+
+def continue_run(
+    run: RunConfig,
+    training: Training,
+    checkpoint: Checkpoint,
+    checkpoints: RunCheckpoints,
+    folder: ModelDir,
+    *,
+    restore_optimizer: bool = True,
+    new_data: bool = False,
+) -> None:
+    """Go on from a checkpoint of the run.
+
+    With `new_data` everything comes back but the position in the data, and what early stopping saw: these are begun,
+    and num_steps and num_epochs count from there.
+    """
     # Rates that were learned belong to the optimizers; evaluations on other data do not count for these.
     without = {*(() if restore_optimizer else ("rates",)), *(("early_stopping",) if new_data else ())}
     checkpoints.restore(checkpoint, training.progress, optimizer=restore_optimizer, without=without)
@@ -177,12 +180,6 @@ def fine_tune(run: RunConfig, training: Training, path: str, map_file: str | Non
     difference = load_renamed(checkpoint, training.sharded.module, map_file)
     if difference:
         logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
-
-
-def saved_shuffle_rows(folder: ModelDir) -> int | None:
-    """The rows of a run's shuffle buffer, decided once in its life: 0 without shuffling, None before a checkpoint."""
-    document = CheckpointStore(folder.checkpoints).latest_document("shuffle")
-    return None if document is None else int(document["num_rows"])
 
 
 def _warn_of_old_data(checkpoint: Checkpoint, training: Training) -> None:
@@ -222,7 +219,7 @@ def load_renamed(checkpoint: Checkpoint, model: torch.nn.Module, map_file: str |
     if not map_file:
         return load_model_state(checkpoint, model)
     state = model_state(model)
-    stored = {name for name in checkpoint.tensors if name.startswith(_MODEL)}
+    stored = {name for name in checkpoint.tensors if name.startswith(_MODEL_PREFIX)}
     old_of = read_param_map(Path(map_file), list(state), sorted(stored))
     shapes = describe({name: state[name] for name in old_of})
     for name, old in old_of.items():
@@ -246,142 +243,23 @@ def read_param_map(path: Path, current: list[str], old: list[str]) -> dict[str, 
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError.at(KEY, f"'{path}' cannot be read ({error})") from None
+        raise ConfigError.at(PARAM_MAP_KEY, f"'{path}' cannot be read ({error})") from None
     found: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         if len(words) != 2:
-            raise ConfigError.at(KEY, f"{path}, line {number}: has {len(words)} words; write 'current old'")
+            raise ConfigError.at(
+                PARAM_MAP_KEY, f"{path}, line {number}: has {len(words)} words; write 'current old'"
+            )
         names = []
         for word, known, side in zip(words, (current, old), ("model", "checkpoint"), strict=True):
-            if word not in known and _MODEL + word not in known:
-                problem = f"the {side} has no parameter '{word}'; {hint(_MODEL + word, known)}"
-                raise ConfigError.at(KEY, f"{path}, line {number}: {problem}")
-            names.append(word if word in known else _MODEL + word)
+            if word not in known and _MODEL_PREFIX + word not in known:
+                problem = f"the {side} has no parameter '{word}'; {hint(_MODEL_PREFIX + word, known)}"
+                raise ConfigError.at(PARAM_MAP_KEY, f"{path}, line {number}: {problem}")
+            names.append(word if word in known else _MODEL_PREFIX + word)
         if names[0] in found:
-            raise ConfigError.at(KEY, f"{path}, line {number}: '{words[0]}' is there already")
+            raise ConfigError.at(PARAM_MAP_KEY, f"{path}, line {number}: '{words[0]}' is there already")
         found[names[0]] = names[1]
     return found
-
-
-# What the inputs of a model mean is everything that turns columns into the ids and numbers it was trained on. A
-# checkpoint fits a run file by the shapes of its tensors long before it fits by meaning: another order of vocab_list
-# gives every word another word's vector, and nothing would tell. So a checkpoint carries this description, and is used
-# only where the run file gives the same.
-DOCUMENT = "features"
-"""The name of the description among the documents of a checkpoint."""
-
-Meaning = dict[str, Any]
-
-_WITHOUT_MEANING = frozenset(
-    {
-        "feature_name",  # the key of the description
-        "init_fn",
-        "trainable",
-        "embedding_constraints",
-        "num_buckets",  # an id is its row; this and the next two show in the shapes and types of tensors
-        "embedding_dim",
-        "data_type",
-    }
-)
-"""Options that change no id and no number. Every other option counts, also one that is added later."""
-
-_TEXT_OPTIONS = (
-    "expression separator default_value normalizer boundaries hash_bucket_size vocab_list vocab_dict vocab_file "
-    "default_bucketize_value fg_value_type"
-)
-_UNUSED_IN_MODE: Mapping[FgMode, frozenset[str]] = {
-    FgMode.FG_NONE: frozenset(_TEXT_OPTIONS.split()),
-    FgMode.FG_NORMAL: frozenset({"fg_encoded_default_value"}),
-}
-"""Options that a mode does not read: with FG_NONE columns hold ids and numbers already."""
-
-_EMPTY_IS_ABSENT = frozenset({"default_value", "fg_encoded_default_value", "normalizer", "value_dim"})
-_MAX_SHOWN = 60
-
-
-def feature_meaning(run: RunConfig) -> Meaning:
-    """The description, as plain values; a default that is written and one that is left out are the same."""
-    data, groups = run.data_config, model_section(run).feature_groups
-    used = {name for group in groups for name in group.feature_names}
-    mode = data.resolved_fg_mode()
-    excluded = {*_WITHOUT_MEANING, *_UNUSED_IN_MODE.get(mode, ())}
-    features: Meaning = {}
-    for named in named_features(run.feature_configs):
-        if named.name in used:
-            options = named.section.model_dump(mode="json", exclude=excluded)
-            for name in _EMPTY_IS_ABSENT & options.keys():
-                options[name] = options[name] or None
-            if "embedding_name" in options:
-                options["embedding_name"] = options["embedding_name"] or f"{named.section.feature_name}_emb"
-            features[named.name] = {"kind": named.key[2], **options}
-    meaning: Meaning = {
-        "fg_mode": mode.value,
-        "features": features,
-        "feature_groups": {
-            group.group_name: group.model_dump(mode="json", exclude={"group_name"}) for group in groups
-        },
-    }
-    if mode is FgMode.FG_NONE:
-        meaning["fg_encoded_multival_sep"] = data.fg_encoded_multival_sep
-    return meaning
-
-
-def require_same_meaning(checkpoint: Checkpoint, run: RunConfig) -> None:
-    """Refuse a checkpoint whose inputs meant something else than they do in this run file."""
-    if problem := other_meaning(checkpoint, run):
-        raise CheckpointError(f"{problem}; train again, or start from it with --fine_tune_checkpoint")
-
-
-def other_meaning(checkpoint: Checkpoint, run: RunConfig) -> str | None:
-    if DOCUMENT not in checkpoint.documents:
-        return f"{checkpoint.path}: does not say what its features mean"
-    difference = next(differences(checkpoint.documents[DOCUMENT], feature_meaning(run)), None)
-    return f"{checkpoint.path}: {difference}" if difference else None
-
-
-def differences(saved: Meaning, current: Meaning) -> Iterator[str]:
-    for key in ("fg_mode", "fg_encoded_multival_sep"):
-        yield from _in_value(f"data_config.{key}", saved.get(key), current.get(key))
-    for kind, key in (("feature", "features"), ("feature group", "feature_groups")):
-        before, now = saved[key], current[key]
-        for name in dict.fromkeys([*before, *now]):
-            if name not in now:
-                yield f"{kind} '{name}' is in the checkpoint, but not in this run file"
-                continue
-            if name not in before:
-                yield f"{kind} '{name}' is in this run file, but not in the checkpoint"
-                continue
-            # The kind of a feature comes first: other differences follow from it.
-            for option in sorted({*before[name], *now[name]}, key=lambda option: (option != "kind", option)):
-                path = f"{kind} '{name}': {option}"
-                yield from _in_value(path, before[name].get(option), now[name].get(option))
-
-
-def _in_value(path: str, saved: Any, current: Any) -> Iterator[str]:
-    """Differences of one value, named down to the item of a list; long values cut to where they begin to differ."""
-    if saved == current:
-        return
-    if isinstance(saved, dict) and isinstance(current, dict):
-        for key in sorted(saved.keys() | current.keys()):
-            yield from _in_value(f"{path}['{key}']", saved.get(key), current.get(key))
-    elif isinstance(saved, list) and isinstance(current, list) and saved and current:
-        if len(saved) != len(current):
-            yield f"{path} has another length: {len(saved)} in the checkpoint, {len(current)} in this run file"
-        for index, (before, now) in enumerate(zip(saved, current, strict=False)):
-            yield from _in_value(f"{path}[{index}]", before, now)
-    else:
-        texts = [json.dumps(value, ensure_ascii=False) for value in (saved, current)]
-        pairs = enumerate(zip(*texts, strict=False))
-        first = next((index for index, (mine, other) in pairs if mine != other), 0)
-        start = max(0, first - _MAX_SHOWN // 2)
-        end = start + _MAX_SHOWN
-        before, now = (
-            text
-            if len(text) <= _MAX_SHOWN
-            else ("..." if start else "") + text[start:end] + ("..." if end < len(text) else "")
-            for text in texts
-        )
-        yield f"{path} differs: {before} in the checkpoint, {now} in this run file"

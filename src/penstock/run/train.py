@@ -1,9 +1,9 @@
 """The command `train`, as a function."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,20 +11,19 @@ from typing import Any
 from penstock.checkpoint import CheckpointStore
 from penstock.config.write import dump_yaml
 from penstock.observe.advice import Advice, DataPathFacts, advise
-from penstock.observe.data_profile import profile_data
 from penstock.observe.listeners import MachineUse, Profiling, RunLog, TensorBoard
 from penstock.observe.report.page import try_to_write_report
 from penstock.observe.summary import StageUse, largest, measured_use
 from penstock.readers.scan import dataset_type_of
+from penstock.run.data import DataSource
 from penstock.run.evaluate import training_evaluator
+from penstock.run.feature_meaning import FEATURES_DOCUMENT, feature_meaning
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.restore import (
-    DOCUMENT,
     best_metric,
+    checkpoint_to_continue,
     continue_run,
-    feature_meaning,
     fine_tune,
-    saved_shuffle_rows,
 )
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
@@ -33,6 +32,7 @@ from penstock.run.training import (
     TrainingPlan,
     build_training,
     plan_training,
+    profile_training_data,
     with_joined_batches,
 )
 from penstock.runtime.memory import MemoryReport
@@ -41,11 +41,14 @@ from penstock.tensors.loader import BatchLoader
 from penstock.training.best import best_step
 from penstock.training.callbacks import Callbacks, Control
 from penstock.training.checkpoints import RunCheckpoints
-from penstock.training.events import Ended, Event, Listener, Started
+from penstock.training.events import Event, Listener, Started
 from penstock.training.failures import Failures
 from penstock.training.model_dir import ModelDir
 from penstock.training.step import Pipeline
 from penstock.training.trainer import Trainer
+
+Watcher = RunLog | TensorBoard | Profiling
+"""Listeners that are open while a trainer runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,83 +107,120 @@ def train(
 ) -> TrainResult:
     """Train a run and evaluate it on the way; `resume` goes on from the newest whole checkpoint.
 
-    With `new_data` the run goes on too, but at the first row of the data it is now given. `callbacks` are told what
-    happens and may ask for something (`penstock.training.callbacks`).
+    With `new_data` the run goes on too, but at the first row of the data it is now given. `callbacks` are called with
+    what happens and may ask for something (`penstock.training.callbacks`).
     """
     command_began_at = time.perf_counter()
     require_for_training(run)
+    run, resume = with_joined_batches(run), resume or new_data
     config, folder = train_section(run), ModelDir(Path(run.model_dir))
-    if (joined := config.gradient_accumulation_steps or 1) > 1:
-        run = with_joined_batches(run, joined)
-    resume = resume or new_data
     with ExitStack() as stack:
         stack.enter_context(folder.lock(resume))
         # Until everything is closed: a Ctrl-C that is no request comes before the first step.
         stop = stack.enter_context(stop_on_signal())
         session = stack.enter_context(computing(run))
-        monitor, watching = session.monitor, stack.enter_context(ExitStack())
+        monitor = session.monitor
         with monitor.stage("build"):
-            shuffled = saved_shuffle_rows(folder) if resume and not new_data else None
-            plan = plan_training(run, session, shuffled, folder.path)
+            num_kept = config.keep_checkpoint_max
+            store = CheckpointStore(folder.checkpoints, num_kept, session.world, session.collectives)
+            checkpoint = checkpoint_to_continue(run, store, new_data) if resume else None
+            saved = None if checkpoint is None or new_data else checkpoint.documents["shuffle"]["num_rows"]
+            plan = plan_training(run, session, saved_shuffle_rows=saved, run_folder=folder.path)
             # A run that goes on in the same data has been looked at.
-            profile = profile_data(run, plan, monitor.sample()) if shuffled is None else None
+            profile = profile_training_data(run, plan, monitor.sample()) if saved is None else None
             before_bytes = monitor.sample()
             training = stack.enter_context(build_training(run, session, plan))
             model_bytes = max(0, monitor.sample() - before_bytes)
-            progress, control = training.progress, Control(training.step.rates)
+            control = Control(training.step.rates)
             listener = Callbacks(callbacks, control) if callbacks else None
-            checkpoints = build_checkpoints(run, training, session, folder, listener)
-            if resume:
-                continue_run(
-                    run, training, checkpoints, folder, restore_optimizer=restore_optimizer, new_data=new_data
-                )
-            if checkpoints.saved_step is None and config.fine_tune_checkpoint:
+            checkpoints = build_checkpoints(run, training, store, folder, listener)
+            if checkpoint is not None:
+                options = {"restore_optimizer": restore_optimizer, "new_data": new_data}
+                continue_run(run, training, checkpoint, checkpoints, folder, **options)
+            elif config.fine_tune_checkpoint:
                 fine_tune(run, training, config.fine_tune_checkpoint, config.fine_tune_ckpt_param_map)
-            parts = (run, training, session, checkpoints, folder, control, listener, stop)
-            trainer, log = build_trainer(*parts, watching, plain)
-        is_new = checkpoints.saved_step is None
-        header = partial(write_header, run, plan, folder, log, profile, is_new, command_began_at)
-        trainer.listeners = [header, *trainer.listeners]
-        began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
-        with watching, monitor.stage("train"):
-            ended, advice = trainer.run(), None
-            if not ended.is_repeated:
-                because = "a signal; --continue_train goes on" if stop else ended.stopped_because
-                num_steps = progress.step - steps_before
-                advice = write_end(run, training, trainer, log, ended, because, num_steps, model_bytes)
-        if session.exceeds_limit():
-            raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
-        evaluation, quarantine = trainer.evaluation, plan.source.quarantine
-        return TrainResult(
-            model_dir=folder.path,
-            checkpoint=folder.checkpoints / f"step-{trainer.restored_step or progress.step}",
-            steps=progress.step,
-            epochs=progress.epoch,
-            rows=progress.rows,
-            seconds=time.perf_counter() - began_at,
-            metrics=evaluation.metrics if evaluation else {},
-            losses=evaluation.losses if evaluation else {},
-            remarks=evaluation.remarks if evaluation else {},
-            evaluated_step=trainer.evaluated_step,
-            memory=monitor.report,
-            stages=measured_use(plan.budget, monitor.report, model_bytes),
-            num_bad_rows=0 if quarantine is None else len(quarantine),
-            bad_rows=None if quarantine is None else quarantine.path,
-            shuffle=None if plan.quality is None else plan.quality.score(),
-            exit_code=stop.exit_code if stop else 0,
-            trained_rows=progress.rows - rows_before,
-            best_step=best_step(folder.evaluations.read(), checkpoints.best_metric),
-            skipped_batches=progress.skipped_batches,
-            overflowed_batches=progress.overflowed_batches,
-            stopped_because=ended.stopped_because,
-            restored_step=trainer.restored_step,
-            advice=None if advice is None else str(advice),
-            report=try_to_write_report(folder.path),
-        )
+            header = partial(write_header, run, plan, folder, profile, checkpoint is None, command_began_at)
+            trainer, log, watchers = build_trainer(
+                run, training, session, checkpoints, header, control, listener, stop=stop, plain=plain
+            )
+        return run_to_end(run, training, session, trainer, log, watchers, stop=stop, model_bytes=model_bytes)
+
+
+def run_to_end(
+    run: RunConfig,
+    training: Training,
+    session: Session,
+    trainer: Trainer,
+    log: RunLog,
+    watchers: Sequence[Watcher],
+    *,
+    stop: StopRequest,
+    model_bytes: int,
+) -> TrainResult:
+    """Train, write the last line of the log and the report, and then raise if the run stopped at its memory limit."""
+    plan, progress, monitor = training.plan, training.progress, session.monitor
+    began_at, steps_before, rows_before = time.perf_counter(), progress.step, progress.rows
+    with ExitStack() as watching, monitor.stage("train"):
+        for watcher in watchers:
+            watching.enter_context(watcher)
+        ended, advice = trainer.run(), None
+        stages = measured_use(plan.budget, monitor.report, model_bytes)
+        shuffle = None if plan.quality is None else plan.quality.score()
+        if not ended.is_repeated:
+            advice = write_end(
+                run,
+                training,
+                trainer,
+                log,
+                stopped_because="a signal; --continue_train goes on" if stop else ended.stopped_because,
+                num_steps=progress.step - steps_before,
+                stages=stages,
+                shuffle=shuffle,
+            )
+    result = train_result(
+        trainer,
+        plan.source,
+        seconds=time.perf_counter() - began_at,
+        trained_rows=progress.rows - rows_before,
+        stages=stages,
+        shuffle=shuffle,
+        exit_code=stop.exit_code if stop else 0,
+        stopped_because=ended.stopped_because,
+        advice=None if advice is None else str(advice),
+    )
+    report = try_to_write_report(trainer.folder.path)
+    if session.exceeds_limit():
+        raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
+    return replace(result, report=report)
+
+
+def train_result(trainer: Trainer, source: DataSource, **measured: Any) -> TrainResult:
+    """The result of a run that has ended; `measured` are the fields that the trainer does not know."""
+    progress, evaluation, folder = trainer.progress, trainer.evaluation, trainer.folder
+    quarantine = source.quarantine
+    return TrainResult(
+        model_dir=folder.path,
+        checkpoint=folder.checkpoints / f"step-{trainer.restored_step or progress.step}",
+        steps=progress.step,
+        epochs=progress.epoch,
+        rows=progress.rows,
+        metrics=evaluation.metrics if evaluation else {},
+        losses=evaluation.losses if evaluation else {},
+        remarks=evaluation.remarks if evaluation else {},
+        evaluated_step=trainer.evaluated_step,
+        memory=trainer.monitor.report,
+        num_bad_rows=0 if quarantine is None else len(quarantine),
+        bad_rows=None if quarantine is None else quarantine.path,
+        best_step=best_step(folder.evaluations.read(), trainer.checkpoints.best_metric),
+        skipped_batches=progress.skipped_batches,
+        overflowed_batches=progress.overflowed_batches,
+        restored_step=trainer.restored_step,
+        **measured,
+    )
 
 
 def build_checkpoints(
-    run: RunConfig, training: Training, session: Session, folder: ModelDir, callbacks: Callbacks | None = None
+    run: RunConfig, training: Training, store: CheckpointStore, folder: ModelDir, callbacks: Callbacks | None
 ) -> RunCheckpoints:
     """What saves a run; of old checkpoints the best ones stay."""
     parts: dict[str, Resumable | None] = {
@@ -190,11 +230,13 @@ def build_checkpoints(
         "loss_scaling": training.step.scaling,
         "callbacks": callbacks,
     }
-    num_kept = train_section(run).keep_checkpoint_max
-    documents = {"shuffle": {"num_rows": training.plan.num_shuffle_rows}, DOCUMENT: feature_meaning(run)}
+    documents = {
+        "shuffle": {"num_rows": training.plan.num_shuffle_rows},
+        FEATURES_DOCUMENT: feature_meaning(run),
+    }
     metric = best_metric(run.export_config)
     return RunCheckpoints(
-        CheckpointStore(folder.checkpoints, num_kept, session.world, session.collectives),
+        store,
         training.sharded.module,
         training.dense_optimizer,
         training.sharded.averages,
@@ -211,45 +253,47 @@ def build_trainer(
     training: Training,
     session: Session,
     checkpoints: RunCheckpoints,
-    folder: ModelDir,
+    header: Callable[[RunLog, Event], None],
     control: Control,
-    callbacks: Callbacks | None,
+    callbacks: Callbacks | None = None,
+    *,
     stop: StopRequest,
-    stack: ExitStack,
     plain: bool = True,
-) -> tuple[Trainer, RunLog]:
-    """A trainer with those who listen, which `stack` closes; and its log, the first of them."""
+) -> tuple[Trainer, RunLog, list[Watcher]]:
+    """A trainer, its log, and the listeners that are entered before it runs, of which the log is the first."""
+    monitor, train, progress = session.monitor, train_section(run), training.progress
+    rates, metrics, module = training.step.rates, training.plan.train_metrics, training.sharded.module
     evaluator = training_evaluator(run, training, session)
-    monitor, machine, train, progress = session.monitor, MachineUse(), train_section(run), training.progress
-    metrics, module, total = training.plan.train_metrics, training.sharded.module, training.total_steps
-    watchers: list[TensorBoard | Profiling] = []
+    machine, folder, total = MachineUse(), checkpoints.folder, training.total_steps
+    watchers: list[Watcher] = []
     if train.use_tensorboard:
         next_step = progress.step + 1 if progress.step else 0
         board = TensorBoard(folder.path, train, lambda: dict(module.named_parameters()), next_step)
         watchers.append(board)
-    log = RunLog(folder.log, progress, training.step.rates, metrics, monitor, total_steps=total, plain=plain)
+    log = RunLog(folder.log, progress, rates, metrics, monitor, total_steps=total, plain=plain)
     if train.is_profiling:
 
         def on_trace(operators: Sequence[dict[str, Any]], path: Path) -> None:
             log.write("profile", progress.step, operators=operators, trace=path.name)
 
         watchers.append(Profiling(folder.path, on_trace))
-    for watcher in (log, *watchers):
-        stack.enter_context(watcher)
-    listeners: list[Listener] = [log, *watchers]
+    watchers.insert(0, log)
+    listeners: list[Listener] = [partial(header, log), *watchers]
     if callbacks is not None:
         listeners.append(callbacks)
-    limits = (run.data_config.batch_cost_size, monitor, training.sharded.device)
+    batch_cost_size = run.data_config.batch_cost_size
     trainer = Trainer(
         pipeline=Pipeline(training.step, progress),
         batches=training.batches,
         progress=progress,
         timetable=training.timetable,
-        rates=training.step.rates,
+        rates=rates,
         metrics=metrics,
         checkpoints=checkpoints,
         folder=folder,
-        failures=Failures(folder.path, train, *limits, training.step.scaling),
+        failures=Failures(
+            folder.path, train, batch_cost_size, monitor, training.sharded.device, training.step.scaling
+        ),
         monitor=monitor,
         control=control,
         listeners=listeners,
@@ -258,17 +302,17 @@ def build_trainer(
         measured=lambda: {"memory_bytes": monitor.last_bytes, **machine.since_last()},
         interrupted=lambda: session.exceeds_limit() or bool(stop),
     )
-    return trainer, log
+    return trainer, log, watchers
 
 
 def write_header(
     run: RunConfig,
     plan: TrainingPlan,
     folder: ModelDir,
-    log: RunLog,
     profile: Mapping[str, Any] | None,
     is_new: bool,
     command_began_at: float,
+    log: RunLog,
     event: Event,
 ) -> None:
     """Once the run has started, write what it is: its final config, versions, data, and the plan of its memory."""
@@ -291,10 +335,11 @@ def write_end(
     training: Training,
     trainer: Trainer,
     log: RunLog,
-    ended: Ended,
+    *,
     stopped_because: str | None,
     num_steps: int,
-    model_bytes: int,
+    stages: Sequence[StageUse],
+    shuffle: Mapping[str, float] | None,
 ) -> Advice | None:
     """Write what the run did and took, and what the step advisor would change after these steps; gives the advice."""
     source, shares = training.plan.source, training.plan.budget.shares
@@ -316,8 +361,7 @@ def write_end(
             dataset_type=dataset_type_of(run.data_config, source.scanned.files),
         )
     )
-    stages = measured_use(training.plan.budget, report, model_bytes)
-    progress, quality, most = ended.progress, training.plan.quality, largest(stages)
+    progress, most = training.progress, largest(stages)
     log.write(
         "end",
         progress.step,
@@ -326,8 +370,8 @@ def write_end(
         skipped_batches=progress.skipped_batches,
         overflowed_batches=progress.overflowed_batches,
         stopped_because=stopped_because,
-        restored_step=ended.restored_step,
-        shuffle=None if quality is None else quality.score(),
+        restored_step=trainer.restored_step,
+        shuffle=shuffle,
         left_out_rows=None if source.quarantine is None else len(source.quarantine),
         advice=None if advice is None else advice.record(),
         memory={

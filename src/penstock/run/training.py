@@ -5,23 +5,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.optim.keyed import KeyedOptimizer
 
+from penstock import models
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
-from penstock.data import window as row_store
+from penstock.data import window
 from penstock.data.memory_plan import EVALUATION
 from penstock.data.prefetch import Prefetch
 from penstock.data.shuffle import ShuffleQuality
 from penstock.distributed.groups import compute_device
 from penstock.distributed.sharding import dense_parameters, shard
+from penstock.features.sections import named_features
 from penstock.metrics.windows import window_misfit
 from penstock.metrics.wiring import BoundMetric, build_metrics, memory_needs
-from penstock.models import build_model as build_model_of
 from penstock.models.model import Model, TrainWrapper
+from penstock.observe.data_profile import profile_data
 from penstock.observe.summary import aligned, counted, planned_use, use_lines
 from penstock.optim.dense import DenseAverages, dense_optimizers
 from penstock.optim.schedules import build_schedule
@@ -63,7 +66,7 @@ LAYER_COPIES = 4
 """Output, activation and their gradients, as multiples of a layer's width."""
 FLOAT_BYTES = 4
 METRICS = "metrics"
-"""The share of what an evaluation measures, behind the word for its stream."""
+"""The share of what an evaluation measures, behind the stage prefix."""
 TRAIN_METRICS = "train metrics"
 MIN_SHARED_BYTES = MIB
 """Less than this fits into what the plan leaves free."""
@@ -79,7 +82,7 @@ def build_model(run: RunConfig) -> Model:
     """
     require_available(run)
     data, features = run.data_config, build_parser(run, with_labels=False).features
-    model = build_model_of(model_section(run), features, data.label_fields, data.sample_weight_fields)
+    model = models.build_model(model_section(run), features, data.label_fields, data.sample_weight_fields)
     model.attach_metrics(
         TaskMetrics(metrics_of(model, "metrics"), group_columns(run, training=False)),
         TaskMetrics(metrics_of(model, "train_metrics"), group_columns(run, training=True)),
@@ -104,28 +107,29 @@ class TrainingPlan:
 
 
 def plan_training(
-    run: RunConfig, session: Session, saved_shuffle_rows: int | None = None, beside: Path | None = None
+    run: RunConfig, session: Session, saved_shuffle_rows: int | None = None, run_folder: Path | None = None
 ) -> TrainingPlan:
     """Look at the data and count the model, in this order: what is wrong shows before it costs.
 
-    A run that continues keeps the number of rows that its shuffle buffer had (`saved_shuffle_rows`). `beside` is the
-    folder of the run, where indexes of its data are kept; without it nothing is written.
+    A run that continues keeps the number of rows that its shuffle buffer had (`saved_shuffle_rows`). In
+    `run_folder` indexes of its data are kept; without it nothing is written.
     """
     train, data = train_section(run), run.data_config
-    source = source_of(run, "train_input_path", beside)
-    evaluation_source = source_of(run, "eval_input_path", beside) if run.eval_input_path else None
+    source = source_of(run, "train_input_path", run_folder)
+    evaluation_source = source_of(run, "eval_input_path", run_folder) if run.eval_input_path else None
     if data.shuffle:
-        row_store.warm()  # before the process is measured
+        window.warm()  # before the process is measured
     torch.manual_seed(train.seed)
     features, labels = source.parser.features, data.label_fields
-    model = build_model_of(
+    model = models.build_model(
         model_section(run), features, labels, data.sample_weight_fields, table_device="meta"
     )
     metrics = metrics_of(model, "train_metrics", session.peers)
     evaluation_metrics = metrics_of(model, "metrics") if evaluation_source is not None else {}
     by_cost, rows = bool(data.batch_cost_size), source.max_batch_rows
     budget = share_model(limit_of(run.memory), session.monitor.sample(), model, train, rows, by_cost=by_cost)
-    share, others = share_metrics(budget, TRAIN_METRICS, metrics, rows, "train_metrics"), {}
+    metrics_share = share_metrics(budget, TRAIN_METRICS, metrics, rows, "train_metrics")
+    others = {}
     if evaluation_source is not None:
         num_rows = evaluation_rows(run, evaluation_source)
         share_metrics(budget, EVALUATION + METRICS, evaluation_metrics, num_rows)
@@ -141,9 +145,34 @@ def plan_training(
         num_workers,
         budget,
         quality=ShuffleQuality(source.scanned.blocks, label) if num_shuffle_rows else None,
-        train_metrics=TaskMetrics(metrics, groups, share=share, num_rows=rows),
+        train_metrics=TaskMetrics(metrics, groups, share=metrics_share, num_rows=rows),
         grouping_columns=(*groups.values(), *evaluation_groups.values()),
     )
+
+
+def profile_training_data(run: RunConfig, plan: TrainingPlan, process_bytes: int) -> dict[str, Any]:
+    """A short look at the columns that are read, with what the run does with them, labels and weights first."""
+    source, parser = plan.source, plan.source.parser
+    found = [(column, "label") for column in parser.label_fields]
+    found += [(column, "sample weight") for column in parser.sample_weight_fields]
+    found += [(column, "mask of classes") for column in parser.masks]
+    found += [(column, f"session {name}") for name, column in parser.sessions.items()]
+    kinds = {named.name: named.key[2] for named in named_features(run.feature_configs)}
+    for feature in parser.features:
+        use = f"{kinds.get(feature.name, 'feature')} {feature.name}"
+        found += [(column, use) for column in feature.inputs]
+    found += [(column, "grouping of metrics") for column in plan.grouping_columns]
+    if source.cost is not None:
+        found += [(column, "cost of a row") for column in source.cost.columns]
+    if source.bucketing is not None:
+        found.append((source.bucketing.length.column, "length of a row"))
+    names = source.scanned.columns.names
+    uses: dict[str, list[str]] = {column: [] for column, _ in found if column in names}
+    for column, use in found:
+        if column in uses and use not in uses[column]:
+            uses[column].append(use)
+    uses |= {column: [] for column in names if column not in uses}
+    return profile_data(run.data_config, source.scanned, source.request, uses, plan.budget, process_bytes)
 
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:
@@ -152,9 +181,12 @@ def evaluation_rows(run: RunConfig, source: DataSource) -> int:
     return num_rows if num_steps is None else min(num_rows, num_steps * batch_size)
 
 
-def with_joined_batches(run: RunConfig, joined: int) -> RunConfig:
-    """The run as it is computed: larger batches, and no accumulation any more. Evaluation keeps its batches."""
+def with_joined_batches(run: RunConfig) -> RunConfig:
+    """The run as it is computed: without gradient accumulation, but larger batches. Evaluation keeps its batches."""
     train, data = train_section(run), run.data_config
+    joined = train.gradient_accumulation_steps or 1
+    if joined == 1:
+        return run
     sizes = {
         name: getattr(data, name) * joined
         for name in ("batch_size", "batch_cost_size", "max_batch_rows")
@@ -242,27 +274,27 @@ def share_metrics(
 ) -> Share | None:
     """A share for metrics that will see so many rows (those of training: in a step); None where they need little.
 
-    Metrics that keep rows need some of them in memory at the least, and an exact xauc all of them. `section` holds them
+    Metrics that keep rows need at least some of them in memory, and an exact xauc all of them. `section` holds them
     in the run file.
     """
     if not metrics:
         return None
     needs = memory_needs(metrics, num_rows)
-    least, ample = (sum(each) for each in zip(*needs.values(), strict=True)) if needs else (0, 0)
-    if ample < MIN_SHARED_BYTES:
+    min_bytes, ample_bytes = (sum(each) for each in zip(*needs.values(), strict=True)) if needs else (0, 0)
+    if ample_bytes < MIN_SHARED_BYTES:
         return None
     largest = max(needs, key=lambda key: needs[key].min_bytes)
     left = max(0, budget.unshared_bytes)
-    if least > left:
+    if min_bytes > left:
         metric = metrics[largest].metric
         keeps_all: bool = getattr(getattr(metric, "metric", metric), "exact", False)
         raise BudgetExceeded(
-            f"{name} need {format_size(least)} at the least, {largest} {format_size(needs[largest].min_bytes)} of "
+            f"{name} need at least {format_size(min_bytes)}, {largest} {format_size(needs[largest].min_bytes)} of "
             f"it, but only {format_size(left)} of {format_size(budget.limit_bytes)} are left; "
             f"leave out {'exact of ' * keeps_all}{section}.{metrics[largest].name}, "
             "or raise memory.limit"
         )
-    total = max(least, min(ample, left // MAX_PART_OF_REST))
+    total = max(min_bytes, min(ample_bytes, left // MAX_PART_OF_REST))
     largest = max(needs, key=lambda key: needs[key].ample_bytes)
     return budget.share(name, total, setting=f"{section}.{largest}")
 
@@ -298,14 +330,14 @@ class Training:
 def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iterator[Training]:
     train, data, world = train_section(run), run.data_config, session.world
     source, model, early_stop = plan.source, plan.model, None
-    rank = Shard(world.rank, world.num_ranks)
+    own_shard = Shard(world.rank, world.num_ranks)
     warn_of_metrics(train, model, data.shuffle)
     with open_batches(
         data,
         source,
         plan.budget,
         num_shuffle_rows=plan.num_shuffle_rows,
-        shard=rank,
+        shard=own_shard,
         num_workers=plan.num_workers,
         quality=plan.quality,
     ) as batches:
@@ -349,7 +381,7 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
             batches=batches,
             progress=TrainingProgress(),
             timetable=Timetable(end, save, evaluate, log),
-            shard=rank,
+            shard=own_shard,
             total_steps=total_steps,
             early_stop=early_stop,
         )
@@ -376,9 +408,7 @@ def warn_of_metrics(train: TrainConfig, model: Model, shuffled: bool) -> None:
 def plan(run: RunConfig) -> str:
     """Look at the data, count the model, divide the limit, and describe it; nothing is allocated or written."""
     require_for_training(run)
-    joined = train_section(run).gradient_accumulation_steps or 1
-    if joined > 1:
-        run = with_joined_batches(run, joined)
+    run = with_joined_batches(run)
     with computing(run) as session:
         planned = plan_training(run, session)
     scanned, num_batches = planned.source.scanned, planned.source.num_batches()

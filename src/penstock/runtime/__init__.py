@@ -2,5 +2,5 @@
 
 A `World` is the rank and the cores; a `MemoryBudget` how many bytes each stage may hold; `Collectives` how ranks
 exchange numbers; a `MemoryMonitor` what the process tree really takes; a `Journal` and a `ProgressLogger` what the
-user sees. This is the only package that reads the environment.
+user sees.
 """
