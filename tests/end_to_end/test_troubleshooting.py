@@ -58,7 +58,7 @@ def by_command(
 def more_memory_than_the_limit(_: Desk) -> str:
     with MemoryMonitor(16 * MIB) as monitor:
         pass
-    session = Session(World(), OneProcess(), monitor, stops_over_limit=True)
+    session = Session(World(), OneProcess(), monitor)
     return str(session.limit_exceeded("step 2 is saved, continue with --continue_train"))
 
 

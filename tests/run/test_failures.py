@@ -170,7 +170,7 @@ def test_a_process_whose_memory_is_bounded_ends_with_the_line_and_readable_rows(
 
 
 def test_a_run_past_its_memory_limit_leaves_a_checkpoint_and_a_report(desk, monkeypatch):
-    monkeypatch.setattr("penstock.run.session.Session.exceeds_limit", lambda _: True)
+    monkeypatch.setattr("penstock.runtime.memory.MemoryMonitor.must_stop", lambda _: True)
 
     with pytest.raises(BudgetExceeded, match=r"step \d is saved, continue with --continue_train"):
         trained(desk)

@@ -127,14 +127,13 @@ class Prefetch(AbstractContextManager["Prefetch[T]"], Generic[T]):
             self._running.close()
             self._running = None
 
-    def close(self) -> None:
+    def close(self, *_: object) -> None:
         """End the thread, put the source back to the last item handed out, and close it where it can be closed."""
         self._stop()
         if (close := getattr(self.source, "close", None)) is not None:
             close()
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    __exit__ = close
 
 
 class ReadAhead(Stage):

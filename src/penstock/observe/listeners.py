@@ -126,17 +126,14 @@ class RunLog:
                 self._journal.write(line)
             case Skipped(loss_scale=None):
                 counts = {"skipped_batches": event.num_batches, "num_rows": event.num_rows}
-                self.write("skipped", event.step, **counts)
+                self._journal.write({"event": "skipped", "step": event.step, **counts})
             case Skipped():
                 counts = {"overflowed_batches": event.num_batches, "num_rows": event.num_rows}
-                self.write("overflow", event.step, **counts, loss_scale=event.loss_scale)
+                overflow = {"event": "overflow", "step": event.step, **counts}
+                self._journal.write({**overflow, "loss_scale": event.loss_scale})
             case Evaluated(is_recalled=False):
                 found = numbers(event.evaluation.values, event.evaluation.remarks)
                 self._bar.note(f"eval: step {event.step:,}, epoch {event.epoch}: {found}")
-
-    def write(self, event: str, step: int, **facts: Any) -> None:
-        """A line that is not about steps: a plan, a skipped batch, the end."""
-        self._journal.write({"event": event, "step": step, **facts})
 
     def _fields(self, event: Step) -> Fields:
         progress, seconds = event.progress, time.perf_counter() - self._started_at

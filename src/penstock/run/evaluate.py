@@ -32,7 +32,7 @@ from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import ProgressLogger
 from penstock.training.evaluate import Evaluation
 from penstock.training.evaluate import evaluate as evaluate_loop
-from penstock.training.model_dir import NAMES_OF_A_RUN
+from penstock.training.model_dir import NAMES_OF_A_RUN, ModelDir
 from penstock.training.task_metrics import TaskMetrics
 from penstock.training.trainer import no_batch
 
@@ -138,17 +138,15 @@ def evaluate_checkpoint(
         )
     started_at = time.perf_counter()
     with computing(run) as session:
-        if checkpoint in (
-            None,
-            *CHECKPOINT_WORDS,
-        ):  # before anything is kept of the data in a folder that is no run
+        if checkpoint in (None, *CHECKPOINT_WORDS):
+            # Before anything is kept of the data in a folder that is no run.
             ModelDir(Path(run.model_dir)).require_checkpoints()
         source = source_of(run, "eval_input_path", Path(run.model_dir))
         batch_size = run.data_config.resolved_eval_batch_size()
         sharded, opened, budget = open_scoring(run, checkpoint, session, batch_size)
         share_metrics(budget, METRICS, metrics_of(sharded.model, "metrics"), evaluation_rows(run, source))
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=run.data_config.prefetch)
-        interrupted = session.exceeds_limit
+        interrupted = session.monitor.must_stop
         evaluation = evaluate_model(
             run, source, sharded, budget, session, interrupted, during_training=False, plain=plain
         )

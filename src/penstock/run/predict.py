@@ -221,7 +221,7 @@ def opened(
                 given = batch if left is None else batch.slice(0, left)
                 yield given
                 bar.advance(given.num_rows)
-                if session.exceeds_limit():
+                if session.monitor.must_stop():
                     raise session.limit_exceeded("nothing was written")
                 if left is not None:
                     left -= given.num_rows

@@ -24,14 +24,8 @@ class Session:
     world: World
     collectives: Collectives
     monitor: MemoryMonitor
-    stops_over_limit: bool
-    """Whether the run file wants a command to stop once more than the limit was measured."""
     peers: Collectives | None = None
     """The collectives, where there are several ranks."""
-
-    def exceeds_limit(self) -> bool:
-        report = self.monitor.report
-        return self.stops_over_limit and report.peak_bytes > report.limit_bytes
 
     def limit_exceeded(self, what_now: str) -> BudgetExceeded:
         """The error of a command that took too much; `what_now` says what became of its work."""
@@ -61,11 +55,13 @@ def computing(run: RunConfig) -> Iterator[Session]:
     if train is not None:
         convolutions.allow_tf32, products.allow_tf32 = train.cudnn_allow_tf32, train.cuda_matmul_allow_tf32
     try:
+        interval_seconds = SAMPLE_SECONDS if run.memory.monitor else None
+        stops = run.memory.on_exceed is OnExceed.stop
         with (
-            MemoryMonitor(limit_bytes, SAMPLE_SECONDS if run.memory.monitor else None) as monitor,
+            MemoryMonitor(limit_bytes, interval_seconds, stops=stops) as monitor,
             process_group(world) as collectives,
         ):
             peers = collectives if world.num_ranks > 1 else None
-            yield Session(world, collectives, monitor, run.memory.on_exceed is OnExceed.stop, peers)
+            yield Session(world, collectives, monitor, peers)
     finally:
         convolutions.allow_tf32, products.allow_tf32 = tf32_before

@@ -1,7 +1,7 @@
 """The command `train`, as a function."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -140,10 +140,10 @@ def train(
             elif config.fine_tune_checkpoint:
                 fine_tune(run, training, config.fine_tune_checkpoint, config.fine_tune_ckpt_param_map)
             header = partial(write_header, run, plan, folder, profile, checkpoint is None, command_began_at)
-            trainer, log, watchers = build_trainer(
+            trainer, watchers = build_trainer(
                 run, training, session, checkpoints, header, control, listener, stop=stop, plain=plain
             )
-        return run_to_end(run, training, session, trainer, log, watchers, stop=stop, model_bytes=model_bytes)
+        return run_to_end(run, training, session, trainer, watchers, stop=stop, model_bytes=model_bytes)
 
 
 def run_to_end(
@@ -151,7 +151,6 @@ def run_to_end(
     training: Training,
     session: Session,
     trainer: Trainer,
-    log: RunLog,
     watchers: Sequence[Watcher],
     *,
     stop: StopRequest,
@@ -171,7 +170,6 @@ def run_to_end(
                 run,
                 training,
                 trainer,
-                log,
                 stopped_because="a signal; --continue_train goes on" if stop else ended.stopped_because,
                 num_steps=progress.step - steps_before,
                 stages=stages,
@@ -181,6 +179,7 @@ def run_to_end(
         trainer,
         plan.source,
         seconds=time.perf_counter() - began_at,
+        best_step=best_step(trainer.folder.evaluations.read(), trainer.checkpoints.best_metric),
         trained_rows=progress.rows - rows_before,
         stages=stages,
         shuffle=shuffle,
@@ -189,7 +188,7 @@ def run_to_end(
         advice=None if advice is None else str(advice),
     )
     report = try_to_write_report(trainer.folder.path)
-    if session.exceeds_limit():
+    if monitor.must_stop():
         raise session.limit_exceeded(f"step {progress.step} is saved, continue with --continue_train")
     return replace(result, report=report)
 
@@ -211,7 +210,6 @@ def train_result(trainer: Trainer, source: DataSource, **measured: Any) -> Train
         memory=trainer.monitor.report,
         num_bad_rows=0 if quarantine is None else len(quarantine),
         bad_rows=None if quarantine is None else quarantine.path,
-        best_step=best_step(folder.evaluations.read(), trainer.checkpoints.best_metric),
         skipped_batches=progress.skipped_batches,
         overflowed_batches=progress.overflowed_batches,
         restored_step=trainer.restored_step,
@@ -253,14 +251,14 @@ def build_trainer(
     training: Training,
     session: Session,
     checkpoints: RunCheckpoints,
-    header: Callable[[RunLog, Event], None],
+    header: Listener,
     control: Control,
     callbacks: Callbacks | None = None,
     *,
     stop: StopRequest,
     plain: bool = True,
-) -> tuple[Trainer, RunLog, list[Watcher]]:
-    """A trainer, its log, and the listeners that are entered before it runs, of which the log is the first."""
+) -> tuple[Trainer, list[Watcher]]:
+    """A trainer, and those of its listeners that are entered before it runs."""
     monitor, train, progress = session.monitor, train_section(run), training.progress
     rates, metrics, module = training.step.rates, training.plan.train_metrics, training.sharded.module
     evaluator = training_evaluator(run, training, session)
@@ -274,11 +272,12 @@ def build_trainer(
     if train.is_profiling:
 
         def on_trace(operators: Sequence[dict[str, Any]], path: Path) -> None:
-            log.write("profile", progress.step, operators=operators, trace=path.name)
+            record = {"event": "profile", "step": progress.step, "operators": operators, "trace": path.name}
+            folder.log.write(record)
 
         watchers.append(Profiling(folder.path, on_trace))
     watchers.insert(0, log)
-    listeners: list[Listener] = [partial(header, log), *watchers]
+    listeners: list[Listener] = [header, *watchers]
     if callbacks is not None:
         listeners.append(callbacks)
     batch_cost_size = run.data_config.batch_cost_size
@@ -300,9 +299,9 @@ def build_trainer(
         evaluate_model=evaluator,
         early_stop=training.early_stop,
         measured=lambda: {"memory_bytes": monitor.last_bytes, **machine.since_last()},
-        interrupted=lambda: session.exceeds_limit() or bool(stop),
+        interrupted=lambda: monitor.must_stop() or bool(stop),
     )
-    return trainer, log, watchers
+    return trainer, watchers
 
 
 def write_header(
@@ -312,7 +311,6 @@ def write_header(
     profile: Mapping[str, Any] | None,
     is_new: bool,
     command_began_at: float,
-    log: RunLog,
     event: Event,
 ) -> None:
     """Once the run has started, write what it is: its final config, versions, data, and the plan of its memory."""
@@ -320,13 +318,15 @@ def write_header(
         return
     data = {file.path: file.size_bytes for file in plan.source.scanned.files}
     folder.begin(dump_yaml(run), data, profile, is_new=is_new)
-    log.write(
-        "start",
-        event.step,
-        seconds_to_first_step=round(time.perf_counter() - command_began_at, 3),
-        limit_bytes=plan.budget.limit_bytes,
-        planned_bytes={share.name: share.limit_bytes for share in plan.budget.shares.values()},
-        shuffle_rows=plan.num_shuffle_rows,
+    folder.log.write(
+        {
+            "event": "start",
+            "step": event.step,
+            "seconds_to_first_step": round(time.perf_counter() - command_began_at, 3),
+            "limit_bytes": plan.budget.limit_bytes,
+            "planned_bytes": {share.name: share.limit_bytes for share in plan.budget.shares.values()},
+            "shuffle_rows": plan.num_shuffle_rows,
+        }
     )
 
 
@@ -334,7 +334,6 @@ def write_end(
     run: RunConfig,
     training: Training,
     trainer: Trainer,
-    log: RunLog,
     *,
     stopped_because: str | None,
     num_steps: int,
@@ -362,28 +361,30 @@ def write_end(
         )
     )
     progress, most = training.progress, largest(stages)
-    log.write(
-        "end",
-        progress.step,
-        rows=progress.rows,
-        epoch=progress.epoch,
-        skipped_batches=progress.skipped_batches,
-        overflowed_batches=progress.overflowed_batches,
-        stopped_because=stopped_because,
-        restored_step=trainer.restored_step,
-        shuffle=shuffle,
-        left_out_rows=None if source.quarantine is None else len(source.quarantine),
-        advice=None if advice is None else advice.record(),
-        memory={
-            "peak_bytes": report.peak_bytes,
-            "peak_stage": report.peak_stage,
-            "by_stage": report.stage_peaks,
-            "stages": {
-                stage.name: {"planned_bytes": stage.planned_bytes, "measured_bytes": stage.measured_bytes}
-                for stage in stages
+    trainer.folder.log.write(
+        {
+            "event": "end",
+            "step": progress.step,
+            "rows": progress.rows,
+            "epoch": progress.epoch,
+            "skipped_batches": progress.skipped_batches,
+            "overflowed_batches": progress.overflowed_batches,
+            "stopped_because": stopped_because,
+            "restored_step": trainer.restored_step,
+            "shuffle": shuffle,
+            "left_out_rows": None if source.quarantine is None else len(source.quarantine),
+            "advice": None if advice is None else advice.record(),
+            "memory": {
+                "peak_bytes": report.peak_bytes,
+                "peak_stage": report.peak_stage,
+                "by_stage": report.stage_peaks,
+                "stages": {
+                    stage.name: {"planned_bytes": stage.planned_bytes, "measured_bytes": stage.measured_bytes}
+                    for stage in stages
+                },
+                "largest_stage": None if most is None else most.name,
+                "lower": None if most is None else most.setting,
             },
-            "largest_stage": None if most is None else most.name,
-            "lower": None if most is None else most.setting,
-        },
+        }
     )
     return advice

@@ -121,10 +121,15 @@ class MemoryReport:
 
 
 class MemoryMonitor:
-    """Samples the process tree after every stage, and every `interval_seconds` (None: not by the clock)."""
+    """Samples the process tree after every stage, and every `interval_seconds` (None: not by the clock).
 
-    def __init__(self, limit_bytes: int, interval_seconds: float | None = 0.2) -> None:
-        self.report = MemoryReport(limit_bytes)
+    `stops`: a command is to end once more than the limit was measured.
+    """
+
+    def __init__(
+        self, limit_bytes: int, interval_seconds: float | None = 0.2, *, stops: bool = False
+    ) -> None:
+        self.report, self._stops = MemoryReport(limit_bytes), stops
         self.last_bytes = 0
         self._interval_seconds = interval_seconds
         self._stage = _START
@@ -145,6 +150,9 @@ class MemoryMonitor:
         self._closed.set()
         if self._interval_seconds is not None:
             self._thread.join()
+
+    def must_stop(self) -> bool:
+        return self._stops and self.report.peak_bytes > self.report.limit_bytes
 
     def sample(self) -> int:
         with self._lock:

@@ -186,14 +186,12 @@ class ModelConfig(
                 inner_key = (*path, index, "sequence_groups", number, "feature_names")
                 yield from _unknown(inner_key, inner.feature_names, list(features), "feature")
         yield from _repeated(path, "group_name", [group.group_name for group in groups])
-        chosen = self.chosen("model")
+        chosen, towers = self.chosen("model"), self.task_towers
         if chosen is not None and isinstance(chosen[1], GroupedModel):
             yield from chosen[1].group_problems(chosen[0], groups, features)
         yield from _task_problems(("model_config",), self)
-        if chosen is not None and self.task_towers:
-            yield from _tower_problems(
-                ("model_config", chosen[0], "task_towers"), self.task_towers, labels, weights
-            )
+        if chosen is not None and towers:
+            yield from _tower_problems(("model_config", chosen[0], "task_towers"), towers, labels, weights)
 
     def unused_settings(self) -> Iterator[Problem]:
         """Weights of towers that wait for what they weigh."""
