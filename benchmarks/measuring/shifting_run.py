@@ -42,7 +42,7 @@ def watched_run(folder: Path, settings: Sequence[Setting]) -> Mapping[str, Any]:
     """The run file: `auc`, as training follows it, once for each setting."""
     watched = [
         {
-            "custom_metric": {"place": "penstock.metrics.auc:DecayAUC", "name": name_of(setting)},
+            "custom_metric": {"import_path": "penstock.metrics.auc:DecayAUC", "name": name_of(setting)},
             "decay_rate": setting[0],
             "decay_step": setting[1],
         }
