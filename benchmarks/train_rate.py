@@ -133,7 +133,7 @@ def in_turns(stack: ExitStack, session: Session, edits: dict[str, object]) -> Ca
     checkpoints = build_checkpoints(run, training, CheckpointStore(folder.checkpoints), folder, None)
     stop, control = StopRequest(), Control(training.step.rates)
     header = partial(write_header, run, plan, folder, None, True, time.perf_counter())
-    trainer, _, watchers = build_trainer(run, training, session, checkpoints, header, control, stop=stop)
+    trainer, watchers = build_trainer(run, training, session, checkpoints, header, control, stop=stop)
     for watcher in watchers:
         stack.enter_context(watcher)
     in_memory = itertools.cycle(kept(training))
