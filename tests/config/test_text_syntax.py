@@ -31,7 +31,9 @@ def test_what_protobuf_allows_is_allowed():
 
 
 def test_the_last_of_a_scalar_that_is_written_twice_counts():
-    parsed = read_text('model_dir: "a"\ndata_config { fg_mode: FG_DAG fg_mode: FG_NONE }\nmodel_dir: "b"', Run)
+    parsed = read_text(
+        'model_dir: "a"\ndata_config { fg_mode: FG_DAG fg_mode: FG_NONE }\nmodel_dir: "b"', Run
+    )
 
     assert (parsed.data, parsed.problems) == ({"model_dir": "b", "data_config": {"fg_mode": "FG_NONE"}}, [])
     assert parsed.repeated == [("data_config", "fg_mode"), ("model_dir",)]

@@ -63,13 +63,11 @@ def load(
 ) -> "RunConfig":
     """The run file as the command line wants it: options that are keys first, then edits in the order given.
 
-    Keys that are old or have no effect are warned of. Imports are here, so that `--help` answers at once.
+    Imports are here, so that `--help` answers at once.
     """
-    from penstock.config.load import load_section, notice_lines
-    from penstock.run.run_config import RunConfig, environment_edits
+    from penstock.run.run_config import load_run
 
-    edits: list[str | tuple[str, Any]] = environment_edits() if "INPUT_TILE" in os.environ else []
-    edits += [(key, value) for key, value in keys.items() if value is not None]
+    edits: list[Any] = [(key, value) for key, value in keys.items() if value is not None]
     edits += sets or ()
     if edit_json is not None:
         try:
@@ -79,11 +77,7 @@ def load(
         if not isinstance(found, dict):
             raise ConfigError("--edit_config_json: expected one JSON object of path: value")
         edits += found.items()
-    loaded = load_section(RunConfig, run_file, edits=edits, strict=strict)
-    if loaded.notices:
-        for line in notice_lines(loaded.notices):
-            logger.warning("%s", line)
-    return loaded.section
+    return load_run(run_file, edits, strict=strict)
 
 
 class Debug:

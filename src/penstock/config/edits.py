@@ -98,7 +98,7 @@ def _remove(data: Any, slot: "_Slot") -> None:
     for part in way:
         is_there = part in data if isinstance(data, dict) else isinstance(part, int) and part < len(data)
         data = data[part] if is_there else {}
-    if isinstance(data, list) or last in data:
+    if not isinstance(data, dict) or last in data:
         del data[last]
 
 
