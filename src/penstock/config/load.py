@@ -319,10 +319,13 @@ class Notice:
 
 
 def notices(value: Any, path: KeyPath = ()) -> Iterator[Notice]:
-    """What is worth knowing about a section and all below it, in the order of its fields."""
+    """What is worth knowing about a section and all below it, in the order of its fields.
+
+    Of what is not available yet as a whole, its parts are not listed.
+    """
     if isinstance(value, Section):
         for key, field in fields_of(type(value)).items():
-            item, where = getattr(value, field.name), (*path, key)
+            item, where, is_later = getattr(value, field.name), (*path, key), False
             if field.name not in value.model_fields_set or item is None:
                 continue
             for marker in field.markers:
@@ -335,7 +338,9 @@ def notices(value: Any, path: KeyPath = ()) -> Iterator[Notice]:
                 ):
                     kind: Literal["harmless", "later"] = "harmless" if marker.harmless else "later"
                     yield Notice(kind, where, f"{marker.what} is not available yet")
-            yield from notices(item, where)
+                    is_later = True
+            if not is_later:
+                yield from notices(item, where)
     elif isinstance(value, list | tuple | dict):
         for part, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from notices(item, (*path, part))

@@ -32,14 +32,16 @@ class DeepFM(Model):
         wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
         plan = plan_tables(model.feature_groups, inputs.features, wide_tables)
         # Without a group of its own the factorisation machine works on the id features of `deep`, of one width.
-        with_ids = tuple(slot for slot in plan.groups["deep"] if slot.table is not None)
-        plan = replace(plan, groups={**plan.groups, "fm": plan.groups.get("fm") or with_ids})
+        vectors = plan.groups.get("fm") or tuple(
+            slot for slot in plan.groups["deep"] if slot.table is not None
+        )
+        if vectors:
+            plan = replace(plan, groups={**plan.groups, "fm": vectors})
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
         num_wide = 1 if section.final else num_class
         self.wide = Wide(plan.groups["wide"], num_wide, path) if "wide" in plan.groups else None
-        self.num_fm_vectors = len(plan.groups["fm"])
-        self.fm = FactorizationMachine() if self.num_fm_vectors else None  # numbers alone give no vectors
-        fm_dim = plan.groups["fm"][0].width if self.fm else 0
+        self.fm = FactorizationMachine() if vectors else None  # numbers alone give none
+        self.num_fm_vectors, fm_dim = len(vectors), vectors[0].width if vectors else 0
         self.fm_output = (
             nn.Linear(fm_dim, num_class, bias=False)
             if fm_dim and num_class > 1 and not section.final

@@ -64,19 +64,19 @@ def complete(data: Data, syntax: str, source: Path | None = None) -> Iterator[Pr
         reason = _raw_option(features)
         parsing["fg_mode"] = "FG_NONE" if reason is None else "FG_NORMAL"
         why = "columns are features already" if reason is None else reason
-        filled.append(f"data_config.fg_mode {parsing['fg_mode']} ({why})")
+        filled.append(f"fg_mode {parsing['fg_mode']} ({why})")
     has_ids = [section for section in features if any(section.get(option) for option in _MAKES_IDS)]
     for section in has_ids:
         section.setdefault("embedding_dim", EMBEDDING_DIM)
     if data.get("model_config") is None:
         data["model_config"] = deepcopy(DEEPFM)
-        filled.append("model_config (DeepFM over all features, binary_cross_entropy, auc)")
+        filled.append("model_config DeepFM over all features")
     train = data.setdefault("train_config", {})
     for key, optimizer in (("sparse_optimizer", SPARSE_OPTIMIZER), ("dense_optimizer", DENSE_OPTIMIZER)):
         if isinstance(train, dict) and key not in train and (has_ids or key == "dense_optimizer"):
             train[key] = deepcopy(optimizer)
             [(name, options)] = optimizer.items()
-            filled.append(f"train_config.{key} ({name}, lr {options['lr']})")
+            filled.append(f"{key} {name.removesuffix('_optimizer')} {options['lr']}")
     if source is not None and not data.get("model_dir"):
         data["model_dir"] = f"runs/{source.stem}"
         filled.append(f"model_dir {data['model_dir']}")
