@@ -118,14 +118,17 @@ def load_run(
         "\n" in source or ": " in source or source.lstrip().startswith("{")
     )
     path = None if is_yaml or isinstance(source, Mapping) else Path(source)
+    filled: list[str] = []
     loaded = load_section(
         RunConfig,
-        source if path is None or isinstance(source, Mapping) else path,
+        source if path is None else path,
         edits=[*environment_edits(), *given],
         strict=strict,
-        complete=lambda data, syntax: complete(data, syntax, path),
+        complete=lambda data, syntax: complete(data, syntax, path, filled),
     )
     run = loaded.section
+    if filled:
+        logger.info("not in the run file: %s", ", ".join(filled))
     for line in notice_lines([*used_notices(run, loaded.notices)]):
         logger.warning("%s", line)
     if ("data_config", "dataset_type") not in loaded.edited:

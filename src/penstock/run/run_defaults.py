@@ -4,7 +4,6 @@ The data of a file are completed before they are checked, so that what was left 
 like everything else, and a run that goes on later sees the same.
 """
 
-import logging
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import Any
 from penstock.config.errors import Problem
 from penstock.features.sections.tables import ID_SIZES
 from penstock.training.sections import DENSE_OPTIMIZER, SPARSE_OPTIMIZER
-
-logger = logging.getLogger(__name__)
 
 Data = dict[str, Any]
 
@@ -48,10 +45,11 @@ _OF_RAW_COLUMNS = (
 """Options that count only where features are made of raw columns, which is FG_NORMAL."""
 
 
-def complete(data: Data, syntax: str, source: Path | None = None) -> Iterator[Problem]:
-    """Fill in, in place, what a file of this syntax may leave out, and log it; gives what it may not leave out.
+def complete(data: Data, syntax: str, source: Path | None, filled: list[str]) -> Iterator[Problem]:
+    """Fill in, in place, what a file of this syntax may leave out; gives what it may not leave out.
 
-    What is not of the form that it should have is left to the check.
+    `filled` gets what is worth knowing of it, for the log. What is not of the form that it should have is left to the
+    check.
     """
     if syntax == "text":
         yield from _complete_text(data)
@@ -59,7 +57,7 @@ def complete(data: Data, syntax: str, source: Path | None = None) -> Iterator[Pr
     features = [section for section in _feature_sections(data.get("feature_configs")) if section]
     if not features:  # a file for preparation, or one that is not finished
         return
-    parsing, filled = data.setdefault("data_config", {}), []
+    parsing = data.setdefault("data_config", {})
     if isinstance(parsing, dict) and not {"fg_mode", "fg_encoded"} & parsing.keys():
         reason = _raw_option(features)
         parsing["fg_mode"] = "FG_NONE" if reason is None else "FG_NORMAL"
@@ -80,8 +78,6 @@ def complete(data: Data, syntax: str, source: Path | None = None) -> Iterator[Pr
     if source is not None and not data.get("model_dir"):
         data["model_dir"] = f"runs/{source.stem}"
         filled.append(f"model_dir {data['model_dir']}")
-    if filled:
-        logger.info("not in the run file: %s", ", ".join(filled))
 
 
 def _complete_text(data: Data) -> Iterator[Problem]:

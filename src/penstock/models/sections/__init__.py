@@ -174,7 +174,7 @@ class ModelConfig(
         for group in [*self.feature_groups]:
             had_any = bool(group.feature_names)
             group.resolve_names(features, new_names)
-            if had_any and not group.feature_names:
+            if had_any and not group.feature_names and features:
                 self.feature_groups.remove(group)
 
     def problems(
