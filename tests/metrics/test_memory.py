@@ -81,10 +81,10 @@ def test_less_memory_gives_the_same_number_from_disk_or_from_fewer_rows(kind):
     [
         (GroupedAUC(), 1000, 120_000, 120_000),
         (ExactAUC(), 1000, 96_000, 96_000),
-        (XAUC(), 1000, 128_000, 128_000),
+        (XAUC(), 1000, 72_000, 72_000),
         (GroupedAUC(), 10_000_000, 24 * MIB, 240_000_000 + 16 * MIB),
         (ExactAUC(), 10_000_000, 16 * MIB, 256 * MIB),
-        (XAUC(), 10_000_000, 8 * MIB, 128 * MIB),
+        (XAUC(), 10_000_000, 72 * 65_536, 72 * MIB),
         (XAUC(exact=True), 10_000_000, 720_000_000, 720_000_000),
         (XAUC(in_batch=True), 10_000_000, 0, 0),
     ],
@@ -106,7 +106,7 @@ def test_a_custom_metric_without_the_methods_for_it_is_not_in_the_plan():
         name: BoundMetric(name, metric, "y", "y") for name, metric in (("own", object()), ("xauc", XAUC()))
     }
 
-    assert memory_needs(metrics, 1000) == {"xauc": MemoryNeeds(128_000, 128_000)}
+    assert memory_needs(metrics, 1000) == {"xauc": MemoryNeeds(72_000, 72_000)}
     hold_within(metrics, 64_000, num_rows=1000)
 
 

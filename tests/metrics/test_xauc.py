@@ -79,9 +79,10 @@ def test_more_rows_than_are_kept_leave_a_uniform_sample_however_they_are_cut_int
 
     np.testing.assert_equal(kept, whole.state_dict())
     assert metric.compute() == pytest.approx(xauc_of(preds, target, exact=True), abs=0.02)
-    assert metric.remark == "of 2,000 of 20,000 rows"
-    assert len(kept["preds"]) == 2000
-    assert np.mean(np.isin(preds[:10_000], kept["preds"])) == pytest.approx(0.1, abs=0.01)
+    num_kept = len(kept["preds"])
+    assert metric.remark == f"of {num_kept:,} of 20,000 rows"
+    assert 1000 < num_kept <= 2000
+    assert np.count_nonzero(np.isin(preds[:10_000], kept["preds"])) == pytest.approx(num_kept / 2, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -99,18 +100,18 @@ def test_without_a_pair_it_is_undefined(metric, groups, reason):
     assert metric.undefined_because == reason
 
 
-@pytest.mark.parametrize("max_rows", [50, 400])
+@pytest.mark.parametrize("max_rows", [500, 4000])
 def test_a_saved_sample_goes_on_by_the_same_lots_when_it_may_keep_other_rows(max_rows):
-    before, whole, after = XAUC(max_rows=100), XAUC(max_rows=max_rows), XAUC(max_rows=max_rows)
-    before.update(np.arange(1000.0), np.zeros(1000))
-    whole.update(np.arange(2000.0), np.zeros(2000))
+    before, whole, after = XAUC(max_rows=1000), XAUC(max_rows=max_rows), XAUC(max_rows=max_rows)
+    before.update(np.arange(10_000.0), np.zeros(10_000))
+    whole.update(np.arange(20_000.0), np.zeros(20_000))
 
     after.load_state_dict(before.state_dict())
-    after.update(np.arange(1000.0, 2000.0), np.zeros(1000))
+    after.update(np.arange(10_000.0, 20_000.0), np.zeros(10_000))
 
     kept = after.state_dict()["preds"]
     assert set(kept) <= set(whole.state_dict()["preds"])
-    assert np.count_nonzero(kept < 1000) == pytest.approx(len(kept) / 2, rel=0.3)
+    assert np.count_nonzero(kept < 10_000) == pytest.approx(len(kept) / 2, rel=0.15)
 
 
 def grouped_xauc_of(preds, target, groups, **options):

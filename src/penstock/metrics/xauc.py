@@ -21,18 +21,15 @@ from penstock.prep.hashes import mixed
 from penstock.runtime.world import Collectives
 
 MAX_ROWS = 1 << 20
-"""Rows that are kept of the whole set. Their value differs by about 1e-3 from that of all rows."""
+"""Rows that are kept of the whole set; half of them differ by about 1e-3 from all rows."""
 MIN_ROWS = 1 << 16
-"""Rows that are kept where memory is short: their value differs by about 4e-3 from that of all rows."""
+"""Rows that are kept where memory is short; half of them differ by about 4e-3 from all rows."""
 MAX_EXACT_ROWS = 1 << 25
 """Rows that `exact` keeps."""
-SAMPLED_ROW_BYTES = 128
-"""Of each row that is kept: twice as many are held before the highest lots go, and joined for a moment."""
-EXACT_ROW_BYTES = 72
+ROW_BYTES = 72
 """Of each row while pairs are counted: measured 48, and 65 where predictions or labels need all bits of a float64."""
-_SAMPLED = np.dtype([("preds", np.float64), ("target", np.float64), ("lots", np.uint64)])
-_COLUMNS = ("preds", "target", "lots")
-_EVERY_LOT = np.uint64(2**64 - 1)
+_ROW = np.dtype([("preds", np.float64), ("target", np.float64), ("lots", np.uint64)])
+_EVERY_LOT = 2**64 - 1
 
 
 def right_pairs(words: NDArray[np.uint64], starts: Indices) -> Indices:
@@ -57,10 +54,14 @@ class XAUC(SumsMetric):
     counted. `exact` refuses more rows than it can hold. `in_batch` counts the pairs inside each batch and depends on
     how rows are cut into batches. `sample_ratio` and `max_pairs`, by which other implementations draw pairs, change
     nothing.
+
+    A row of the sample has a low lot, a hash of the seed, the row's number and the row. So every row is as likely to be
+    kept, nothing depends on batches, and ranks sample without knowing of each other. All rows up to some lot are there:
+    two samples are merged below the lots of both, and a saved one goes on in one that may keep more, or fewer.
     """
 
     name = "xauc"
-    columns = _COLUMNS
+    columns = ("preds", "target", "lots")
 
     def __init__(
         self,
@@ -77,18 +78,22 @@ class XAUC(SumsMetric):
             raise DataError("xauc: in_batch and exact exclude each other; leave one out")
         self.in_batch, self.exact, self._pair_weight = in_batch, exact, pair_weight
         self.settings = {"in_batch": in_batch, "exact": exact, "pair_weight": pair_weight, "seed": seed}
-        self._rows = RowSample(max_rows or (MAX_EXACT_ROWS if exact else MAX_ROWS), seed)
+        self._max_rows, self._seed = max_rows or (MAX_EXACT_ROWS if exact else MAX_ROWS), seed
         # Of batches: right pairs, pairs, and batches with a pair; and the sum of their shares.
         super().__init__({"counts": np.zeros(3, np.int64), "sum_of_shares": np.float64, "num_seen": np.int64})
+        self.reset()
         _num_right_pairs(*np.zeros((2, 1)))  # compiled before a plan measures the process
 
     def update(self, preds: Values, target: Values) -> None:
         predicted, labels, num_left_out = number_rows(preds, target, self.name)
         self._sums["num_left_out"] += num_left_out
         if not self.in_batch:
-            self._rows.add(predicted, labels)
-            self._sums["num_seen"] += len(predicted)
-            self._check_size()
+            numbers = np.arange(len(labels), dtype=np.uint64) + self._sums["num_seen"].astype(np.uint64)
+            lots = mixed(numbers + np.uint64(self._seed % 2**64))
+            for values in (predicted, labels):
+                lots = mixed(lots ^ values.view(np.uint64))
+            self._sums["num_seen"] += len(labels)
+            self._keep(_rows_of(predicted, labels, lots))
         elif pairs := _num_pairs(len(predicted)):
             right = _num_right_pairs(predicted, labels)
             self._sums["counts"] += (right, pairs, 1)
@@ -96,70 +101,88 @@ class XAUC(SumsMetric):
 
     def merge(self, other: Self) -> None:
         super().merge(other)
-        self._rows.merge(other._rows)
-        self._check_size()
+        self._lower(other._max_lot)
+        for rows in other._chunks:
+            self._keep(rows)
 
     def reduced(self, collectives: Collectives) -> Self:
         return gathered(self, collectives)
 
     def _value(self) -> float:
         if not self.in_batch:
-            rows = self._rows.rows()
+            rows = self._kept()
             return _num_right_pairs(rows["preds"], rows["target"]) / _num_pairs(len(rows))
         right, pairs, batches = self._sums["counts"]
         return float(right / pairs if self._pair_weight else self._sums["sum_of_shares"] / batches)
 
     def reset(self) -> None:
         super().reset()
-        self._rows.reset()
+        self._chunks: list[NDArray[np.void]] = []
+        self._num_held, self._max_lot = 0, _EVERY_LOT
 
     def _kept(self) -> NDArray[np.void]:
-        return self._rows.rows()
+        self._chunks = [np.concatenate([np.empty(0, _ROW), *self._chunks])]
+        return self._chunks[0]
 
     def _keep_again(self, *columns: NDArray[Any]) -> None:
-        self._rows.restore(int(self._sums["num_seen"]), *columns)
+        if 0 < len(columns[2]) < self._sums["num_seen"]:
+            self._max_lot = (1 << int(columns[2].max()).bit_length()) - 1
+        self._keep(_rows_of(*columns))
+
+    def _keep(self, rows: NDArray[np.void]) -> None:
+        """Keep these rows; where they become too many, those with the lower half of the lots."""
+        self._chunks.append(rows if self._max_lot == _EVERY_LOT else rows[rows["lots"] <= self._max_lot])
+        self._num_held += len(self._chunks[-1])
+        if self.exact and self._num_held > self._max_rows:
+            raise BudgetExceeded(
+                f"xauc: exact holds at most {self._max_rows:,} rows and there are more; "
+                "leave exact out, and the pairs of a sample of the rows are counted, or raise memory.limit"
+            )
+        while self._num_held > self._max_rows:
+            self._lower(self._max_lot >> 1)
+
+    def _lower(self, max_lot: int) -> None:
+        if max_lot < self._max_lot:
+            self._max_lot = max_lot
+            self._chunks = [rows[rows["lots"] <= max_lot] for rows in self._chunks]
+            self._num_held = sum(map(len, self._chunks))
 
     def memory_needs(self, num_rows: int, num_classes: int = 1) -> MemoryNeeds:
         """Pairs of batches are counted at once; exact needs all rows, a sample as many as fit."""
         if self.in_batch:
             return MemoryNeeds(0, 0)
-        if self.exact:
-            needed = EXACT_ROW_BYTES * min(num_rows, MAX_EXACT_ROWS)
-            return MemoryNeeds(needed, needed)
-        return MemoryNeeds(
-            SAMPLED_ROW_BYTES * min(num_rows, MIN_ROWS), SAMPLED_ROW_BYTES * min(num_rows, MAX_ROWS)
-        )
+        min_rows, max_rows = (MAX_EXACT_ROWS, MAX_EXACT_ROWS) if self.exact else (MIN_ROWS, MAX_ROWS)
+        return MemoryNeeds(ROW_BYTES * min(num_rows, min_rows), ROW_BYTES * min(num_rows, max_rows))
 
     def hold_within(self, limit_bytes: int, num_rows: int) -> None:
-        row_bytes = EXACT_ROW_BYTES if self.exact else SAMPLED_ROW_BYTES
-        self._rows.max_rows = max(2, min(self._rows.max_rows, limit_bytes // row_bytes))
+        self._max_rows = max(2, min(self._max_rows, limit_bytes // ROW_BYTES))
 
     @property
     def held_bytes(self) -> int:
-        return self._rows.held_bytes
+        return _ROW.itemsize * self._num_held
 
     @property
     def computing_bytes(self) -> int:
-        return EXACT_ROW_BYTES * self._rows.num_held
+        return ROW_BYTES * self._num_held
 
     @property
     def undefined_because(self) -> str | None:
         if self.in_batch:
             return None if self._sums["counts"][1] else "no batch with two rows"
-        return None if self._rows.num_seen > 1 else ("one row only" if self._rows.num_seen else "no rows")
+        return None if self._num_held > 1 else ("one row only" if self._sums["num_seen"] else "no rows")
 
     @property
     def remark(self) -> str | None:
         """How many rows the value is of, where these are not all."""
-        num_kept, num_seen = min(self._rows.num_held, self._rows.max_rows), self._rows.num_seen
-        return f"of {num_kept:,} of {num_seen:,} rows" if num_kept < num_seen else None
+        num_seen = int(self._sums["num_seen"])
+        return f"of {self._num_held:,} of {num_seen:,} rows" if self._num_held < num_seen else None
 
-    def _check_size(self) -> None:
-        if self.exact and self._rows.num_seen > self._rows.max_rows:
-            raise BudgetExceeded(
-                f"xauc: exact holds at most {self._rows.max_rows:,} rows and there are more; "
-                "leave exact out, and the pairs of a sample of the rows are counted, or raise memory.limit"
-            )
+
+def _rows_of(*columns: NDArray[Any]) -> NDArray[np.void]:
+    rows = np.empty(len(columns[0]), _ROW)
+    for name, column in zip(XAUC.columns, columns, strict=True):
+        rows[name] = column
+    return rows
 
 
 def _num_pairs(num_rows: int) -> int:
@@ -203,83 +226,3 @@ class GroupedXAUC(GroupedMetric):
         sizes, right = sizes[counts], right[counts]
         shares = right / (sizes * (sizes - 1) // 2)
         return np.array([np.sum(shares * sizes), np.sum(sizes), len(sizes), len(starts)], np.float64)
-
-
-class RowSample:
-    """A uniform sample: the rows with the lowest lots; a lot is a hash of the seed, the row's number and the row.
-
-    So every row is as likely to be kept, nothing depends on how rows were cut into batches, and rows of different ranks
-    draw different lots without knowing of each other. All rows up to some lot are there: two samples are joined by
-    keeping what is below the lots of both, and a saved one goes on in one that may keep more, or fewer.
-    """
-
-    def __init__(self, max_rows: int, seed: int) -> None:
-        if max_rows < 2:
-            raise DataError(f"xauc: at most {max_rows} rows; a pair needs 2")
-        self.max_rows, self.seed = max_rows, seed
-        self.reset()
-
-    def reset(self) -> None:
-        self.num_seen = 0
-        self._chunks = [np.empty(0, _SAMPLED)]
-        self.num_held = 0  # up to twice as many as are kept
-        self._max_lot = _EVERY_LOT
-
-    def add(self, preds: NDArray[np.float64], target: NDArray[np.float64]) -> None:
-        numbers = np.arange(self.num_seen, self.num_seen + len(preds), dtype=np.uint64)
-        lots = mixed(numbers + np.uint64(self.seed % 2**64))
-        for values in (preds, target):
-            lots = mixed(lots ^ values.view(np.uint64))
-        self.num_seen += len(preds)
-        rows = np.empty(len(preds), _SAMPLED)
-        rows["preds"], rows["target"], rows["lots"] = preds, target, lots
-        self._keep(rows)
-
-    def merge(self, other: Self) -> None:
-        rows = other.rows()
-        self.num_seen += other.num_seen
-        self._lower(other._max_lot)
-        self._keep(rows)
-
-    def rows(self) -> NDArray[np.void]:
-        if self.num_held > self.max_rows:
-            lots = self._joined()["lots"]
-            self._lower(np.partition(lots, self.max_rows - 1)[self.max_rows - 1])
-        return self._joined()
-
-    @property
-    def held_bytes(self) -> int:
-        return self.num_held * _SAMPLED.itemsize
-
-    def restore(self, num_seen: int, *columns: NDArray[Any]) -> None:
-        """Go on with the sample of so many rows."""
-        self.reset()
-        self.num_seen = num_seen
-        rows = np.empty(len(columns[0]), _SAMPLED)
-        for name, column in zip(_COLUMNS, columns, strict=True):
-            rows[name] = column
-        if self.num_seen > len(rows) > 0:
-            self._max_lot = rows["lots"].max()
-        self._keep(rows)
-
-    def _joined(self) -> NDArray[np.void]:
-        if len(self._chunks) > 1:
-            self._chunks = [np.concatenate(self._chunks)]
-        return self._chunks[0]
-
-    def _keep(self, rows: NDArray[np.void]) -> None:
-        if self._max_lot != _EVERY_LOT:
-            rows = rows[rows["lots"] <= self._max_lot]
-        self._chunks.append(rows)
-        self.num_held += len(rows)
-        if self.num_held > 2 * self.max_rows:
-            self.rows()
-
-    def _lower(self, max_lot: np.uint64) -> None:
-        """Drop the rows with higher lots, now and later."""
-        if max_lot < self._max_lot:
-            self._max_lot = max_lot
-            rows = self._joined()
-            # Two rows with one lot are too rare to matter, but not to be counted.
-            self._chunks = [rows[np.flatnonzero(rows["lots"] <= max_lot)[: self.max_rows]]]
-            self.num_held = len(self._chunks[0])
