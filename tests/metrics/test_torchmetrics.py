@@ -11,6 +11,8 @@ from torchmetrics.classification import BinaryAUROC, BinaryConfusionMatrix
 
 from penstock.config.errors import CheckpointError, DataError
 from penstock.metrics import TrainMetricWrapper
+from penstock.runtime.world import Collectives, World
+from tests.distributed.two_ranks import run_on_two_ranks
 from tests.metrics.ranks import on_ranks
 
 METRICS = {
@@ -128,6 +130,30 @@ def test_three_ranks_one_of_them_without_rows_close_a_window_over_the_rows_of_al
 
     expected = pytest.approx([whole.compute(), whole.metric.compute()], rel=1e-6)
     assert [list(values) for values in on_ranks(3, train)] == [expected] * 3
+
+
+def train_on_a_rank(world: World, collectives: Collectives) -> list[float]:
+    """In a real process group the object would synchronise by itself, here in a step that the second rank leaves out."""
+    wrapper = TrainMetricWrapper(METRICS["sums"](), 0.8, 3, collectives)
+    values = []
+    for preds, target in random_steps(8):
+        wrapper.update(preds[world.rank :: 2], target[world.rank :: 2])
+        if world.is_first:
+            values.append(wrapper.compute())
+    return [*values[3:], wrapper.compute()]
+
+
+@pytest.mark.slow
+def test_two_processes_agree_with_one():
+    whole = TrainMetricWrapper(METRICS["sums"](), 0.8, 3)
+    values = []
+    for step in random_steps(8):
+        whole.update(*step)
+        values.append(whole.compute())
+
+    first, second = run_on_two_ranks(train_on_a_rank)
+    assert first == pytest.approx([*values[3:], values[-1]])
+    assert second == pytest.approx([values[-1]])
 
 
 def test_means_of_ranks_count_by_their_updates():
