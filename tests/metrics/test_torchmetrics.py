@@ -133,7 +133,7 @@ def test_three_ranks_one_of_them_without_rows_close_a_window_over_the_rows_of_al
 
 
 def train_on_a_rank(world: World, collectives: Collectives) -> list[float]:
-    """In a real process group the object would synchronise by itself, here in a step that the second rank leaves out."""
+    """A process group in which the object would synchronise by itself, in a compute that the second rank leaves out."""
     wrapper = TrainMetricWrapper(METRICS["sums"](), 0.8, 3, collectives)
     values = []
     for preds, target in random_steps(8):
