@@ -17,7 +17,7 @@ from penstock.metrics.inputs import number_rows
 from penstock.metrics.metric import MemoryNeeds, Values, gathered
 from penstock.metrics.spool import LIMIT_BYTES, Rows
 from penstock.metrics.sums import SumsMetric
-from penstock.prep.hashes import mixed
+from penstock.readers.hashes import mixed
 from penstock.runtime.world import Collectives
 
 Indices = NDArray[Any]
