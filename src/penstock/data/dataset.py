@@ -1,15 +1,17 @@
 """Bounded batches in three lines: a source, what is done with its rows, and a loop over it."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.config.errors import ConfigError, hint
+from penstock.config.errors import ConfigError, DataError, hint
 from penstock.data.arguments import (
     flag_argument,
     function_argument,
@@ -30,11 +32,17 @@ from penstock.data.map_rows import MapStep
 from penstock.data.passes import Form, Opened, Pass, num_elements, open_pass, position_in, rows_that_hold
 from penstock.data.row_cost import ColumnCost
 from penstock.data.sections import Oversize
+from penstock.data.sources import path_text
+from penstock.readers.files import is_uri
 from penstock.readers.order import Shard
+from penstock.readers.table_write import write_output
 from penstock.runtime.world import State
 
 if TYPE_CHECKING:
     from penstock.tensors.dataset import TorchDataset
+
+_ROWS_AT_ONCE = 8192
+"""Of record batches for whoever asks for no size."""
 
 
 class Dataset:
@@ -135,9 +143,10 @@ class Dataset:
         """
         self._require_rows("split")
         seed = whole_argument("split", seed, "give a whole number", at_least=None, name="seed")
-        is_list = isinstance(fractions, Iterable) and not isinstance(fractions, str | bytes | Mapping)
-        require(is_list, "split", f"is {fractions!r}; give a list of fractions, such as [0.9, 0.1]")
-        sizes = [number_argument("split", "a fraction", fraction) for fraction in fractions]
+        given: Any = fractions
+        is_list = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+        require(is_list, "split", f"is {given!r}; give a list of fractions, such as [0.9, 0.1]")
+        sizes = [number_argument("split", "a fraction", fraction) for fraction in given]
         is_whole = all(size > 0 for size in sizes) and math.isclose(math.fsum(sizes), 1, abs_tol=1e-6)
         advice = "they must be more than 0 and add up to 1"
         require(is_whole, "split", f"fractions are {sizes}, together {math.fsum(sizes):g}; {advice}")
@@ -339,6 +348,50 @@ class Dataset:
         is_known = is_whole and not (isinstance(chain.cut, ByCost) or chain.conditions or chain.maps)
         has_end = chain.epochs is not None or chain.take_in_all is not None
         return tf_dataset(dataset, chain, len(self) if is_known and has_end else None)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The record batches of one pass, all of one schema: those of `.batch`, or as many rows as are handy.
+
+        A Dataset without rows gives one without rows, where no map says otherwise what its columns are.
+        """
+        chain = self._chain
+        if chain.cut is None:
+            advice = "stands after epochs and take, which count rows here; call take before epochs"
+            require(chain.take_in_all is None, "to_batches", advice)
+            chain = replace(chain, cut=ByRows(_ROWS_AT_ONCE))
+        schema: pa.Schema | None = None if chain.maps else chain.schema()
+        is_empty = True
+        for batch in Dataset(chain, Form.ARROW):
+            schema, is_empty = schema or batch.schema, False
+            if batch.schema != schema:
+                was, now = (
+                    {field.name: str(field.type) for field in each} for each in (schema, batch.schema)
+                )
+                name = next((name for name in was | now if was.get(name) != now.get(name)), "")
+                problem = (
+                    f"map: column '{name}' was {was.get(name, 'absent')} and is {now.get(name, 'absent')} now"
+                )
+                raise DataError(f"{problem}; return the same columns, types and order for every batch")
+            yield batch
+        if is_empty and schema is not None:
+            yield pa.RecordBatch.from_pylist([], schema=schema)
+
+    def write_parquet(self, path: str | os.PathLike[str]) -> int:
+        """Write the rows of one pass to a file that ends in .parquet, or to parts in a new folder; gives their number.
+
+        They are written a row group at a time, and appear when all are on disk; after an error nothing does.
+        """
+        target = path_text(path)
+        require(
+            not is_uri(target), "write_parquet", f"'{target}' is no local path; write to one, and copy it"
+        )
+        advice = "end it in .parquet, or in nothing for a folder of parts"
+        suffix = Path(target).suffix
+        require(suffix in ("", ".parquet"), "write_parquet", f"'{target}' ends in '{suffix}'; {advice}")
+        try:
+            return write_output(Path(target), self.to_batches(), "write_parquet")
+        except OSError as error:
+            raise DataError(f"{target}: cannot be written: {error.strerror or error}") from error
 
     # --- Iterating ---------------------------------------------------------------------------------------
 

@@ -59,6 +59,7 @@ class Passes:
         fills = {name: value for name, value in self.fills.items() if name in self.columns}
         seen = fill_nulls(batch.select(list(self.columns)), fills).rename_columns(list(self.names))
         try:
+            found: Any
             found = _evaluated(self.test, seen) if isinstance(self.test, pc.Expression) else self.test(seen)
         except Exception as error:
             file, row = file_and_row(batch.column(ROW_COLUMN)[0].as_py(), file_paths)
@@ -68,7 +69,8 @@ class Passes:
                 f"{type(error).__name__}: {text}"
             ) from error
         if isinstance(found, pa.Array | pa.ChunkedArray) and pa.types.is_boolean(found.type):
-            found = found.fill_null(False).to_numpy(zero_copy_only=False)
+            filled: Any = pc.fill_null(found, pa.scalar(False))
+            found = filled.to_numpy(zero_copy_only=False)
         mask = found if isinstance(found, np.ndarray) else None
         if mask is None or mask.dtype != np.bool_ or mask.shape != (batch.num_rows,):
             gave = kind_of(found)
@@ -173,17 +175,15 @@ class Filter(Stage):
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self._source.position = self.position
-        for batch, _ in split_rows(self._source, _PIECE_ROWS):
+        for piece, _ in split_rows(self._source, _PIECE_ROWS):
             first_row = self.position.row
-            self.position = self.position.at(first_row + batch.num_rows)
-            # Row ids stay last.
+            self.position = self.position.at(first_row + piece.num_rows)
             consumed: Any = pa.array(np.arange(first_row + 1, self.position.row + 1))
-            batch = batch.add_column(batch.num_columns - 1, CONSUMED_FIELD, consumed)
+            # Row ids stay last.
+            rows = piece.add_column(piece.num_columns - 1, CONSUMED_FIELD, consumed)
             for condition in self._conditions:
-                mask = condition.mask(batch, self.file_paths)
-                batch = batch if mask.all() else batch.filter(pa.array(mask))
-                if not batch.num_rows:
-                    break
-            else:
-                yield batch
-            del batch
+                if rows.num_rows and not (mask := condition.mask(rows, self.file_paths)).all():
+                    rows = rows.filter(pa.array(mask))
+            if rows.num_rows:
+                yield rows
+            del piece, rows

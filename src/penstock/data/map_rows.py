@@ -29,7 +29,7 @@ class MapStep:
     """Which `.map` of the chain it is: two with one seed draw different numbers."""
 
     def on_batch(self, columns: Columns, origin: Origin) -> tuple[Columns, Origin]:
-        """The batch that the function makes of one, row by row where it asked for that, and what is left of its rows."""
+        """The batch that the function makes of one, row by row where it asked for that, and which rows are left."""
         num_rows = origin.num_rows
         if self.by_row:
             made = [self.on_row(row_of(columns, index), origin, index) for index in range(num_rows)]

@@ -150,7 +150,8 @@ class Elements:
             return
         self._stream.position = self._position.at(self._row)
         for record_batch in self._stream:
-            for element, self._row in self._elements(record_batch):
+            for element, row in self._elements(record_batch):
+                self._row = row
                 self._given_in_epoch += 1
                 self._given_in_all += 1
                 yield element
@@ -363,7 +364,7 @@ def _inner_rows(chain: Chain, epoch: int) -> RecordStream:
 
 
 def rows_that_hold(chain: Chain, count: int) -> int:
-    """How many rows of the source, from its first on, hold `count` that are not filtered; all, where there are fewer."""
+    """How many rows of the source, from its first on, hold `count` that pass its filters; all, where they are fewer."""
     stream = _inner_rows(chain, 0)
     for batch in stream:
         if batch.num_rows >= count:
