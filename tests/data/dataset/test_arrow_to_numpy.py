@@ -91,10 +91,11 @@ def test_integers_without_a_value_are_floats_and_that_is_told_once(values, numbe
     first, second = (batch["c"].tolist() for batch in dataset)
 
     assert repr(first) == repr(second) == repr(numbers).replace("None", "nan")
-    assert [record.message for record in caplog.records] == [
+    [warning] = caplog.messages
+    assert warning == (
         "column 'c' lacks values, first in the batch that begins with row 0 of arrays in memory: it is float64 there, "
         f"with NaN; keep {values.type} with .fill_nulls(c=...)"
-    ]
+    )
 
 
 def test_integers_that_floats_would_change_are_an_error():

@@ -166,8 +166,8 @@ data.rename({'y': 'x'})
 data.rename({'z': 'x'})
     arrays in memory: there is no column 'z'; known: x, y
 data.shuffle(rows=3).filter(pc.field('y') > 3).take(2)
-    take: stands after filter or split and shuffle or shard; call it before shuffle and shard, or after batch, where it \
-counts batches
+    take: stands after filter or split and shuffle or shard; call it before shuffle and shard, or after batch, where \
+it counts batches
 data.batch(2).head(3)
     head: stands after batch; call it before, or take(count) batches
 """
