@@ -202,7 +202,7 @@ def open_rows(
     if isinstance(cut, ByRows):
         stream = RowCut(stream, cut.num_rows, cut.drop_remainder)
     else:
-        stream = CostCut(stream, cut.cost, cut.rules, shares.get("cut"))
+        stream = CostCut(stream, cut.cost, cut.rules, shares.get(f"{stage_prefix}cut"))
     return stream if quarantine is None else QuarantineFilter(stream, quarantine)
 
 

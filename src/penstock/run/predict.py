@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError, hint
-from penstock.data.chain import ByRows
 from penstock.data.memory_plan import share_data_path
 from penstock.readers.sections import BadRows
 from penstock.readers.table_write import require_free, write_output
-from penstock.run.data import build_batch, open_batches, source_of
+from penstock.run.data import build_batch, open_batches, pieces_of, source_of
 from penstock.run.requirements import require_for_prediction
 from penstock.run.restore import open_scoring
 from penstock.run.run_config import RunConfig
@@ -57,10 +56,13 @@ def predict(
                 "predict: an output goes with a path; the scores of a table come back as a table"
             )
         require_for_prediction(run)
-        table, size = table_or_path, run.data_config.resolved_eval_batch_size()
+        table, data = table_or_path, run.data_config
+        max_rows = data.resolved_eval_batch_size()
+        if data.batch_cost_size is not None:
+            max_rows = data.max_batch_rows or data.batch_size
         with computing(run) as session:
-            model, _, _ = open_scoring(run, checkpoint, session, size)
-            pieces = (table.slice(start, size) for start in range(0, max(1, table.num_rows), size))
+            model, _, _ = open_scoring(run, checkpoint, session, max_rows)
+            pieces = pieces_of(run, table)
             scored = (build_batch(run, piece, reserved_columns).to(model.device) for piece in pieces)
             return pa.Table.from_batches(list(predict_loop(model.module, model.model, scored)))
     options: dict[str, Any] = {"reserved_columns": reserved_columns, "checkpoint": checkpoint}
@@ -101,25 +103,23 @@ def opened(
     """The checkpoint, the session, and the scores as a stream, in input order."""
     require_for_prediction(run)
     data = run.data_config
-    batch_size = batch_size or data.resolved_eval_batch_size()
     # Every row of the input has its score: a row that cannot be used is an error here, whatever training does.
     strict = run.model_copy(update={"data_config": data.model_copy(update={"bad_rows": BadRows.error})})
     source = source_of(
         strict,
         "predict_input_path",
         path=input_path,
-        with_labels=False,
         reserved_columns=reserved_columns,
-        cut=ByRows(batch_size),
+        batch_size=batch_size,
     )
     with computing(run) as session, ExitStack() as stack:
-        model, opened_checkpoint, budget = open_scoring(run, checkpoint, session, batch_size)
+        model, opened_checkpoint, budget = open_scoring(run, checkpoint, session, source.max_batch_rows)
         stack.enter_context(session.monitor.stage("predict"))
         known = list(model.model.prediction_names)
         for name in output_columns or ():
             if name not in known:
                 raise ConfigError(f"--output_columns: the model gives no '{name}'; {hint(name, known)}")
-        share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
+        share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch, by_cost=source.by_cost)
         stream = stack.enter_context(open_batches(data, source, budget))
         bar = stack.enter_context(ProgressLogger("predict", "rows", limit, plain=plain))
 
