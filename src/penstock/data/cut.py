@@ -31,8 +31,8 @@ CONSUMED_FIELD = pa.field("__consumed__", pa.int64(), nullable=False)
 
 def consumed_with(batch: pa.RecordBatch, first_row: int) -> Int64Array:
     """How many rows of the source are consumed with each row of a batch; `first_row` of them before it."""
-    if CONSUMED_FIELD.name in batch.schema.names:
-        return np.asarray(batch.column(CONSUMED_FIELD.name))
+    if (index := batch.schema.get_field_index(CONSUMED_FIELD.name)) >= 0:
+        return np.asarray(batch.column(index))
     return np.arange(first_row + 1, first_row + batch.num_rows + 1)
 
 
@@ -109,8 +109,8 @@ class RowCut(Stage):
         """The batch of these rows, with which the position moves behind them."""
         batch = join(pieces)
         num_rows = self.position.row + batch.num_rows
-        if CONSUMED_FIELD.name in batch.schema.names:
-            num_rows = batch.column(CONSUMED_FIELD.name)[-1].as_py()
+        if (index := batch.schema.get_field_index(CONSUMED_FIELD.name)) >= 0:
+            num_rows = batch.column(index)[-1].as_py()
         self.position = self.position.at(num_rows)
         return batch
 

@@ -108,7 +108,8 @@ class Elements:
         if form is Form.TORCH:
             # By name: data stands below the first package that knows torch.
             self._finish = import_module("penstock.tensors.dataset").tensors_of
-        self._names, self._shapes = chain.names(), chain.shapes()
+        self._names, self._columns = list(chain.names()), list(chain.names().values())
+        self._shapes = chain.shapes()
         self._integers = {field.name for field in chain.schema() if is_whole_number(leaf_type(field.type))}
         """Of which nobody was told yet that they have rows without a value."""
         self.set_epoch(0)
@@ -164,8 +165,9 @@ class Elements:
     def _elements(self, record_batch: pa.RecordBatch) -> Iterator[tuple[Any, int]]:
         """The batch, or where nothing cuts batches, its rows; each with the rows of the source consumed with it."""
         chain, finish, end_row = self._chain, self._finish, self._stream.position.row
-        rows = fill_nulls(record_batch.select(list(self._names.values())), chain.fills)
-        rows = rows.rename_columns(list(self._names))
+        rows = fill_nulls(record_batch.select(self._columns), chain.fills)
+        if self._names != self._columns:
+            rows = rows.rename_columns(self._names)
         if self._is_as_read:
             yield rows, end_row
             return

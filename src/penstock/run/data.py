@@ -184,9 +184,9 @@ def open_source(
     try:
         scanned = scan_files(data, files, request)
     except DataError as error:
-        # Data to score often lack what was counted for training.
+        # Data to score often lack what was counted for training, and scores do not depend on batches.
         missing = [column for column in cut_columns if f"there is no column '{column}'" in str(error)]
-        if mode != "predict" or not missing:
+        if mode == "train" or not missing:
             raise
         num_rows = data.resolved_eval_batch_size()
         logger.warning(

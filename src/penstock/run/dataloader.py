@@ -16,7 +16,7 @@ from penstock.runtime.world import State, World
 from penstock.tensors.batch import Batch
 
 
-class RunBatches(Prefetch[Batch]):
+class DataLoader(Prefetch[Batch]):
     """The batches of a run, epoch after epoch: a loop gives what is left of an epoch, and the next loop the next one.
 
     A loop that was left goes on where it was; where nothing of the epoch was left, with the next one. `state_dict` is
@@ -56,7 +56,7 @@ def create_dataloader(
     mode: Mode = "train",
     world: World | None = None,
     states: Sequence[State] = (),
-) -> RunBatches:
+) -> DataLoader:
     """Batches of a run's data, with `state_dict`; use it in a `with` block, or close it. Each loop is an epoch.
 
     "train" reads train_input_path, in training order; "eval" and "predict" read eval_input_path in the order of the
@@ -87,7 +87,7 @@ def create_dataloader(
     opened = open_batches(
         data, source, budget, num_shuffle_rows=num_shuffle_rows, shard=shard, num_workers=num_workers
     )
-    batches = RunBatches(opened.source, budget.shares["prefetch"], source.num_batches(shard))
+    batches = DataLoader(opened.source, budget.shares["prefetch"], source.num_batches(shard))
     if states:
         try:
             batches.load_state_dict(resumed_state(states, source, budget, shard))
