@@ -64,20 +64,17 @@ class Passes:
         except Exception as error:
             file, row = file_and_row(batch.column(ROW_COLUMN)[0].as_py(), file_paths)
             text = " ".join(str(error).split()) or "(without a text)"
+            if isinstance(error, TypeError):
+                text += "; columns are Arrow arrays: use pyarrow.compute, or their to_numpy()"
             raise DataError(
                 f"filter: {self} failed for {batch.num_rows} rows that begin with row {row} of {file}: "
                 f"{type(error).__name__}: {text}"
             ) from error
         if isinstance(found, pa.Array | pa.ChunkedArray) and pa.types.is_boolean(found.type):
-            filled: Any = pc.fill_null(found, pa.scalar(False))
-            found = filled.to_numpy(zero_copy_only=False)
-        mask = found if isinstance(found, np.ndarray) else None
-        if mask is None or mask.dtype != np.bool_ or mask.shape != (batch.num_rows,):
-            gave = kind_of(found)
-            if isinstance(found, np.ndarray):
-                gave = f"{found.dtype} of shape {found.shape}"
-            elif isinstance(found, pa.Array | pa.ChunkedArray):
-                gave = f"{found.type} values"
+            found = pc.fill_null(found, pa.scalar(False))
+        mask = np.asarray(found)
+        if mask.dtype != np.bool_ or mask.shape != (batch.num_rows,):
+            gave = f"{mask.dtype} of shape {mask.shape}" if mask.ndim else kind_of(found)
             raise DataError(f"filter: {self} gave {gave} for {batch.num_rows} rows; give a bool for each row")
         return mask
 

@@ -147,10 +147,13 @@ data.map(dict, rows=True).split([0.5, 0.5])
 list(data.filter(lambda batch: batch['z']))
     filter: <lambda> failed for 8 rows that begin with row 0 of arrays in memory: KeyError: \
 'Field "z" does not exist in schema'
+list(data.filter(lambda batch: batch['y'] > 3))
+    filter: <lambda> failed for 8 rows that begin with row 0 of arrays in memory: TypeError: '>' not supported between \
+instances of 'pyarrow.lib.Int64Array' and 'int'; columns are Arrow arrays: use pyarrow.compute, or their to_numpy()
 list(data.filter(lambda batch: True))
     filter: <lambda> gave an object of type bool for 8 rows; give a bool for each row
 list(data.filter(lambda batch: batch['y']))
-    filter: <lambda> gave int64 values for 8 rows; give a bool for each row
+    filter: <lambda> gave int64 of shape (8,) for 8 rows; give a bool for each row
 list(data.filter(lambda batch: np.ones(3, bool)))
     filter: <lambda> gave bool of shape (3,) for 8 rows; give a bool for each row
 data.split([0.9, 0.2])
