@@ -32,7 +32,7 @@ def tf_dataset(dataset: Dataset, chain: Chain, num_elements: int | None) -> Any:
     def elements() -> Iterator[dict[str, Any]]:
         for element in dataset:
             for name, value in element.items():
-                if is_float(value) and signature[name].dtype.is_integer:
+                if is_float(value) and (signature[name].dtype.is_integer or signature[name].dtype.is_bool):
                     problem = f"lacks values, which {signature[name].dtype.name} cannot say"
                     raise DataError.at(f"{problem}; say what to take: .fill_nulls({name}=...)", column=name)
             yield {name: _value(tf, value) for name, value in element.items()}
