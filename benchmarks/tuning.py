@@ -72,7 +72,7 @@ def in_its_own_process(path: str, name: str) -> dict[str, float]:
 def measure(path: str, name: str) -> dict[str, float]:
     """The second of two epochs: rows per second, and bytes beyond the start."""
     import penstock
-    from penstock.run.data import create_dataloader
+    from penstock.run.dataloader import create_dataloader
     from penstock.runtime.memory import MemoryMonitor
 
     turned = {f"data_config.{key}": value for key, value in SETTINGS[name].items()}

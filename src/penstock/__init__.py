@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from penstock.readers.batch_files import load_batch, save_batch
     from penstock.readers.samples import arrays_to_samples, samples_to_arrays
     from penstock.readers.tfrecord_write import write_tfrecord
-    from penstock.run.data import build_batch, create_dataloader
+    from penstock.run.data import build_batch
+    from penstock.run.dataloader import create_dataloader
     from penstock.run.evaluate import evaluate
     from penstock.run.predict import predict
     from penstock.run.preparation import PrepResult, merge, prepare
@@ -59,7 +60,7 @@ _PLACES = {
     "merge": "penstock.run.preparation",
     "build_batch": "penstock.run.data",
     "build_model": "penstock.run.training",
-    "create_dataloader": "penstock.run.data",
+    "create_dataloader": "penstock.run.dataloader",
     "predict": "penstock.run.predict",
     "PrepResult": "penstock.run.preparation",
     "prepare": "penstock.run.preparation",

@@ -39,7 +39,7 @@ def test_a_column_of_a_type_that_its_use_does_not_allow(
 
 
 def test_only_training_data_need_a_cost(desk: Desk):
-    """Rows that are scored are cut by their number."""
+    """Rows that are scored are cut by their number where they have none."""
     desk.write_run(BY_COST, ("eval_input_path: clicks.parquet", "eval_input_path: plain.parquet"))
     desk.write_clicks(cost=[1] * 6)
     desk.write_clicks("plain.parquet")

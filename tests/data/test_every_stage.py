@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from penstock.config.errors import CheckpointError
 from penstock.config.sizes import MIB
 from penstock.data.cut import RowCut
+from penstock.data.filter import Filter, PartOf, Passes
 from penstock.data.prefetch import Prefetch, ReadAhead
 from penstock.data.row_cost import ColumnCost, SequenceLength
 from penstock.data.shuffle import Bucketing, Shuffle, ShuffleQuality
@@ -22,6 +25,14 @@ from tests.readers.samples import flat, row_ids, take
 
 ONES = SequenceLength("word", separator="1")
 """Lengths that differ: one more than the text has ones."""
+
+NO_FOURS = [Passes(pc.bit_wise_and(pc.field("n"), 3) != 0, {"n": "number"})]
+"""Leaves every fourth number out."""
+
+
+def is_no_four(batch: pa.RecordBatch) -> pa.Array:
+    return pc.not_equal(pc.bit_wise_and(batch["number"], 3), 0)
+
 
 Make = Callable[[RecordStream], Stream]
 
@@ -54,8 +65,22 @@ EVERY_STAGE: dict[str, Make] = {
         ReadAhead(source, Share("read ahead", 500)), 5, seed=7
     ),
     "all": lambda source: _prefetch(RowCut(Shuffle(source, 7, seed=7), 4)),
+    "filter": lambda source: Filter(source, NO_FOURS),
+    "filter, by a function": lambda source: Filter(source, [Passes(is_no_four, {"number": "number"})]),
+    "filter, cut by rows": lambda source: RowCut(Filter(source, NO_FOURS), 2),
+    "filter, shuffled, cut by cost": lambda source: cut_by_cost(
+        Filter(Shuffle(source, 5, seed=7), NO_FOURS), ColumnCost("number"), 3000, share=Share("cut", MIB)
+    ),
+    "filter, of a part": lambda source: RowCut(Filter(source, [PartOf(0, 1, "word", 1), *NO_FOURS]), 2),
 }
 SIZES = [4, 0, 1, 7, 3]
+
+
+def given_by(make: Make, numbers: range) -> list[int]:
+    """The numbers that a stage gives out of these: all of them, unless it is a filter."""
+    is_filter = any(each is make for name, each in EVERY_STAGE.items() if name.startswith("filter"))
+    return [number for number in numbers if not is_filter or number % 4]
+
 
 each_stage = pytest.mark.parametrize("make", EVERY_STAGE.values(), ids=EVERY_STAGE.keys())
 
@@ -86,7 +111,7 @@ def test_resumes_after_every_batch_over_two_epochs(make: Make) -> None:
 @each_stage
 def test_leaving_a_loop_and_starting_another_continues(make: Make) -> None:
     with _opened(make, SIZES) as stage:
-        assert sorted(flat(take(stage, 1)) + flat(take(stage, 1)) + flat(stage)) == list(range(15))
+        assert sorted(flat(take(stage, 1)) + flat(take(stage, 1)) + flat(stage)) == given_by(make, range(15))
         assert list(stage) == []
 
 
@@ -95,7 +120,7 @@ def test_the_next_epoch_begins_at_its_start(make: Make) -> None:
     with _opened(make, SIZES) as stage:
         take(stage, 1)
         stage.set_epoch(1)
-        assert sorted(flat(stage)) == list(range(1000, 1015))
+        assert sorted(flat(stage)) == given_by(make, range(1000, 1015))
 
 
 @each_stage
@@ -114,7 +139,7 @@ def test_every_row_once_and_resume_equals_no_interruption(
         resumed.load_state_dict(saved)
         assert taken + list(resumed) == expected
 
-    assert sorted(row_ids(expected)) == list(range(sum(sizes)))
+    assert sorted(row_ids(expected)) == given_by(make, range(sum(sizes)))
 
 
 @each_stage

@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.data.sections import BatchingSection
+from penstock.tensors.sections import LoadingSection
 
 
 @pytest.mark.parametrize(
@@ -38,3 +39,10 @@ def test_what_counts_where_several_keys_say_it():
     assert BatchingSection(batch_size=8).resolved_eval_batch_size() == 8
     assert BatchingSection(batch_size=8, eval_batch_size=4).resolved_eval_batch_size() == 4
     assert BatchingSection.model_validate({"null_cost": "error"}).null_cost is None
+
+
+def test_a_number_of_batches_is_no_number_of_bytes():
+    with pytest.raises(
+        ValidationError, match="is 2 bytes; write at least 1MiB, or leave it out to have it chosen"
+    ):
+        LoadingSection(prefetch=2)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import penstock
@@ -82,6 +83,26 @@ def test_batches_by_rows(numbered_file: Path):
     assert [len(batch) for batch in ys(dataset.batch(40))] == [40, 40, 23]
     assert [len(batch) for batch in ys(dataset.batch(40, drop_remainder=True))] == [40, 40]
     assert (len(dataset), len(dataset.batch(40)), len(dataset.batch(40).epochs(3))) == (103, 3, 9)
+
+
+def test_a_split_by_user_is_filtered_shuffled_written_and_trained_on(tmp_path: Path):
+    pytest.importorskip("torch")
+    visits = pa.table({"user": np.arange(600) % 60, "age": np.arange(600) % 80, "click": np.arange(600) % 2})
+    grown = penstock.from_arrays(visits).filter(pc.field("age") >= 20).rename({"click": "label"})
+
+    train, test = grown.split([0.8, 0.2], by="user")
+    train.write_parquet(tmp_path / "train.parquet")
+    batches = train.shuffle(rows=100, seed=3).select(["user", "label"]).batch(32).to_torch()
+    first = next(iter(batches))
+    resumed = train.shuffle(rows=100, seed=3).select(["user", "label"]).batch(32).to_torch()
+    resumed.load_state_dict(batches.state_dict())
+    seen = [first, *resumed]
+
+    assert train.num_rows + test.num_rows == grown.num_rows == 440
+    assert sum(len(batch["label"]) for batch in seen) == train.num_rows
+    assert not {row["user"] for row in test} & {user for batch in seen for user in batch["user"].tolist()}
+    assert list(first) == ["user", "label"]
+    assert penstock.read_parquet(tmp_path / "train.parquet").num_rows == train.num_rows
 
 
 def test_batches_by_cost():

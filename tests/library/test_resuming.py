@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 import penstock
@@ -13,9 +14,21 @@ import penstock
 Make = Callable[[Path], penstock.Dataset]
 
 
+def even(batch: dict[str, Any]) -> dict[str, Any]:
+    is_even = batch["y"] % 2 == 0
+    return {name: column[is_even] for name, column in batch.items()}
+
+
+def small(row: dict[str, Any]) -> dict[str, Any] | None:
+    return row if row["y"] % 10 < 4 else None
+
+
 def draw(batch: dict[str, Any], generator: np.random.Generator) -> dict[str, Any]:
     return {"y": batch["y"], "drawn": generator.integers(1 << 40, size=len(batch["y"]))}
 
+
+LOW = pc.bit_wise_and(pc.field("y"), 7) < 5
+"""Five rows of eight."""
 
 CHAINS: dict[str, Make] = {
     "in order": lambda path: penstock.read_parquet(path).batch(16),
@@ -27,6 +40,17 @@ CHAINS: dict[str, Make] = {
     "mapped": lambda path: penstock.read_parquet(path).shuffle("300B").batch(16).map(draw, seed=9),
     "prefetched": lambda path: penstock.read_parquet(path).shuffle("300B").batch(16).prefetch("1KiB"),
     "rows": lambda path: penstock.read_parquet(path).take(12).shuffle("100B"),
+    "filtered": lambda path: penstock.read_parquet(path).filter(LOW).shuffle(rows=9, seed=5).batch(6),
+    "filtered, by cost": lambda path: penstock.read_parquet(path).filter(LOW).batch(cost="y", limit=200),
+    "filtered, rows": lambda path: penstock.read_parquet(path).shuffle(rows=9).filter(LOW),
+    "filtered, taken": lambda path: penstock.read_parquet(path).filter(LOW).head(20).batch(3).epochs(2),
+    "a part": lambda path: penstock.read_parquet(path).split([0.5, 0.5])[1].shuffle(rows=30).batch(5),
+    "rows left out of batches": lambda path: penstock.read_parquet(path).shuffle(rows=30).batch(9).map(even),
+    "rows left out": lambda path: penstock.read_parquet(path).shuffle(rows=30).map(small, rows=True),
+    "batches left out": lambda path: penstock.read_parquet(path).batch(4).map(small, rows=True).take(5),
+    "renamed": lambda path: (
+        penstock.read_parquet(path).rename({"y": "z"}).select(["z"]).batch(9).prefetch("1KiB")
+    ),
 }
 
 

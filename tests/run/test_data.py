@@ -7,7 +7,6 @@ import yaml
 
 import penstock
 from penstock.config.sizes import GIB, MIB
-from penstock.data.chain import ByRows
 from penstock.features.parser import Parser
 from penstock.readers.files import list_files
 from penstock.run.data import build_parser, open_batches, open_source, plan_data_path
@@ -45,7 +44,7 @@ def test_batches_and_rows_of_the_shuffle_are_counted_before_they_are_read(files)
 
 def test_scoring_keeps_the_order_and_every_row_though_training_shuffles(files):
     config = data(shuffle=True, drop_remainder=True)
-    kept = open_source(config, files, PARSER, ["click"], cut=ByRows(3))
+    kept = open_source(config, files, PARSER, ["click"], mode="predict", batch_size=3)
     budget = MemoryBudget(64 * MIB)
     budget.share("reader", 16 * MIB)
     budget.share("prefetch", 16 * MIB)

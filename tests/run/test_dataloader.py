@@ -1,6 +1,7 @@
 """A run's batches for a loop of one's own: on another number of ranks, and what is told of wrong arguments."""
 
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,68 @@ def test_a_label_that_samples_made_text_of_names_the_cure_and_the_cure_works(des
 @pytest.mark.parametrize(("mode", "sizes"), [("train", [4]), ("eval", [4]), ("predict", [4, 2])])
 def test_only_a_prediction_keeps_the_rest_that_is_to_be_dropped(desk: Desk, mode: Any, sizes: list[int]):
     run = penstock.load_run("run.yaml", {"data_config.drop_remainder": True})
+
+    with penstock.create_dataloader(run, mode) as batches:
+        assert [batch.num_rows for batch in batches] == sizes
+
+
+def test_each_loop_is_an_epoch_and_a_loop_that_was_left_goes_on(desk: Desk):
+    run = penstock.load_run("run.yaml", {"data_config.shuffle": True})
+    with penstock.create_dataloader(run) as batches:
+        epochs = [users(batches) for _ in range(3)]
+    with penstock.create_dataloader(run) as batches:
+        first = users(islice(batches, 1))
+        again = [first + users(batches), users(islice(batches, len(batches))), users(batches)]
+
+    assert [sorted(epoch) for epoch in epochs] == [[1, 2, 3, 4, 5, 6]] * 3
+    assert epochs[0] != epochs[1] != epochs[2]
+    assert again == epochs
+
+
+def test_a_position_at_the_end_of_an_epoch_goes_on_with_the_next_one(desk: Desk):
+    run = penstock.load_run("run.yaml", {"data_config.shuffle": True})
+    with penstock.create_dataloader(run) as batches:
+        inside = [batches.state_dict() for _ in batches]
+        after = batches.state_dict()
+        second = users(batches)
+
+    assert (after["epoch"], after["row"]) == (1, 0)
+    for state in (inside[-1], after):
+        with penstock.create_dataloader(run, states=[state]) as batches:
+            assert users(batches) == second
+
+
+def test_the_length_is_the_batches_of_an_epoch_where_that_is_known(desk: Desk):
+    def length(mode: Any = "train", world: penstock.World | None = None, **data: Any) -> int:
+        run = penstock.load_run("run.yaml", {f"data_config.{key}": value for key, value in data.items()})
+        with penstock.create_dataloader(run, mode, world) as batches:
+            assert batches
+            return len(batches)
+
+    assert length() == length("eval") == 2
+    assert (length(drop_remainder=True), length("predict", drop_remainder=True)) == (1, 2)
+    assert length("eval", eval_batch_size=1) == 6
+    assert length(world=penstock.World(1, num_ranks=2), batch_size=2) == 2
+    with pytest.raises(TypeError, match="batch_cost_size cuts them by cost"):
+        length(batch_cost_size=10, sample_cost_field="item_id")
+
+
+def test_an_epoch_without_rows_ends(desk: Desk):
+    run = penstock.load_run("run.yaml")
+    with penstock.create_dataloader(run, world=penstock.World(6, num_ranks=7)) as batches:
+        assert [users(batches), users(batches)] == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("mode", "sizes"),
+    [("train", [1, 2]), ("eval", [1, 2]), ("predict", [1, 1, 2, 2])],
+)
+def test_batches_are_cut_by_cost_in_every_mode_and_only_a_prediction_keeps_all_rows(
+    desk: Desk, mode: Any, sizes: list[int]
+):
+    desk.write_clicks(cost=[5, 20, 6, 4, 3, 1])
+    cost = {"batch_cost_size": 10, "sample_cost_field": "cost", "oversize": "drop", "drop_remainder": True}
+    run = penstock.load_run("run.yaml", {f"data_config.{key}": value for key, value in cost.items()})
 
     with penstock.create_dataloader(run, mode) as batches:
         assert [batch.num_rows for batch in batches] == sizes

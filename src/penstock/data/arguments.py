@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from penstock.config.errors import CheckpointError, ConfigError, PenstockError
-from penstock.config.sizes import parse_size
+from penstock.config.sizes import MIB, parse_size
 
 
 def require(is_right: object, method: str, message: str) -> None:
@@ -17,8 +17,12 @@ def require(is_right: object, method: str, message: str) -> None:
         raise ConfigError.at(method, message)
 
 
-def size_argument(method: str, size: Any) -> int:
-    """The bytes that an argument such as "64MiB", 65536 or 64e6 means."""
+def size_argument(method: str, size: Any, cure: str = "") -> int:
+    """The bytes that an argument such as "64MiB" or 64e6 means.
+
+    A small number without a unit is refused: whoever writes 1000 means rows, batches or megabytes. `cure` is what they
+    may write instead.
+    """
     num_bytes: Any = size
     if isinstance(size, str):
         with suppress(ValueError):
@@ -28,6 +32,8 @@ def size_argument(method: str, size: Any) -> int:
     advice = "expected a size such as '64MiB' or a number of bytes"
     require(is_whole(num_bytes), method, f"is {size!r}; {advice}")
     require(num_bytes >= 1, method, f"is {size}; a size is at least one byte")
+    has_unit = isinstance(size, str) and not size.strip().isdecimal()
+    require(has_unit or num_bytes >= MIB, method, f"is {size}, which would be bytes; write '64MiB'{cure}")
     return int(num_bytes)
 
 

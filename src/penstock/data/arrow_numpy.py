@@ -91,6 +91,15 @@ class Origin:
     epoch: int
     record_batch: pa.RecordBatch
     file_paths: Sequence[str]
+    is_exact: bool = True
+    """Whether row i is row i of the record batch: which rows a function of a batch has left out, nobody knows."""
+
+    def of_rows(self, rows: Sequence[int]) -> "Origin":
+        ids = self.record_batch.select([ROW_COLUMN])
+        return Origin(self.epoch, ids.take(pa.array(rows, pa.int64())), self.file_paths, self.is_exact)
+
+    def of_some_rows(self, num_rows: int) -> "Origin":
+        return Origin(self.epoch, self.record_batch.slice(0, num_rows), self.file_paths, is_exact=False)
 
     @property
     def num_rows(self) -> int:
@@ -104,7 +113,9 @@ class Origin:
         return file_and_row(self.row_ids[row], self.file_paths)
 
     def describe(self, row: int) -> str:
-        file, row_in_file = self.of_row(row)
+        file, row_in_file = self.of_row(row if self.is_exact else 0)
+        if row and not self.is_exact:
+            return f"row {row} of what is left of the batch that begins with row {row_in_file} of {file}"
         return f"row {row_in_file} of {file}"
 
 
@@ -113,7 +124,7 @@ _OFFSETS = {False: np.int32, True: np.int64}
 
 
 class HasNulls(Exception):
-    """A column without a value for 'no value' has a row that needs it."""
+    """A column without a value for 'no value', and whose values are no floats, has a row that needs it."""
 
     def __init__(self, row: int) -> None:
         super().__init__(row)
@@ -136,7 +147,7 @@ def columns_of(batch: pa.RecordBatch, origin: Origin, shapes: Mapping[str, tuple
         except HasNulls as error:
             file, row = origin.of_row(error.row)
             problem = (
-                f"has no value, and {leaf_type(array.type)} has none that says so; "
+                f"has no value, and float64, which has NaN, does not hold its {leaf_type(array.type)}; "
                 f"say what to take: .fill_nulls({name}=...)"
             )
             raise DataError.at(problem, file=file, row=row, column=name) from None
@@ -164,8 +175,11 @@ def _converted(array: ArrowArray) -> Column:
         raise NotAnArray
     if pt.is_decimal(kind):
         array = array.cast(pa.float64())
-    elif (pt.is_integer(kind) or pt.is_boolean(kind)) and array.null_count:
-        raise HasNulls(first_null(array))
+    elif is_whole_number(kind) and array.null_count:
+        try:
+            array = (array.cast(pa.uint8()) if pt.is_boolean(kind) else array).cast(pa.float64())
+        except pa.ArrowInvalid:  # a number that float64 would change
+            raise HasNulls(first_null(array)) from None
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
@@ -201,9 +215,12 @@ def _fixed_lists(array: ArrowArray) -> Column:
     if not array.null_count:
         return rows
     no_value = {"f": np.nan, "M": np.datetime64("NaT"), "O": None}
-    if rows.dtype.kind not in no_value:
+    floats = rows.astype(np.float64) if rows.dtype.kind in "iub" else rows
+    if floats.dtype.kind not in no_value or (
+        floats is not rows and (floats.astype(rows.dtype) != rows).any()
+    ):
         raise HasNulls(first_null(array))
-    rows = rows.copy()
+    rows = floats.copy()
     rows[array.is_null().to_numpy(zero_copy_only=False)] = no_value[rows.dtype.kind]
     return rows
 
@@ -241,6 +258,14 @@ def leaf_type(kind: Any) -> Any:
     while pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
         kind = kind.value_type
     return kind.value_type if pt.is_dictionary(kind) else kind
+
+
+def is_whole_number(kind: Any) -> bool:
+    return pt.is_integer(kind) or pt.is_boolean(kind)
+
+
+def is_float(column: Any) -> bool:
+    return is_float(column.values) if isinstance(column, Ragged) else np.asarray(column).dtype.kind == "f"
 
 
 def record_batch_of(columns: Columns) -> pa.RecordBatch:

@@ -1,16 +1,19 @@
 """What a Dataset is before it is read: a source, and what is done with its rows. A run file compiles to the same."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.config.errors import ConfigError, DataError
+import pyarrow as pa
+
+from penstock.config.errors import ConfigError, DataError, hint
 from penstock.config.sizes import format_size
 from penstock.data.arguments import kind_of
 from penstock.data.cut import CostCut, CostRules, QuarantineFilter, RowCut, TakeRows
+from penstock.data.filter import Condition, Filter
 from penstock.data.map_rows import MapStep
 from penstock.data.prefetch import ReadAhead
-from penstock.data.row_cost import FUNCTIONS, ColumnCost, CostOf, cost_of_expression
+from penstock.data.row_cost import FUNCTIONS, ColumnCost, CostOf, SequenceLength, cost_of_expression
 from penstock.data.shuffle import Bucketing, Shuffle, ShuffleQuality
 from penstock.data.sources import Source
 from penstock.readers.columns import is_list
@@ -22,8 +25,10 @@ from penstock.runtime.budget import MemoryBudget
 
 @dataclass(frozen=True, slots=True)
 class Shuffling:
-    buffer_bytes: int
+    buffer_bytes: int | None
+    """None: `num_rows` says how large the buffer is."""
     seed: int
+    num_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +56,18 @@ class Chain:
     """A source and everything that the methods of a Dataset said, in the order in which rows pass it."""
 
     source: Source
-    columns: tuple[str, ...] | None = None
+    columns: Mapping[str, str] | None = None
+    """The columns that are given out: their names, and those at the source; None: all, under their own names."""
     fills: Mapping[str, Any] = field(default_factory=dict)
+    """By the name of the column at the source, as everything here that is about a column before it is given out."""
     first_rows: int | None = None
     """Only so many rows of the source, in its order: `take` before `shuffle` and `shard`."""
     shard: Shard | None = None
     shuffling: Shuffling | None = None
     take_rows: int | None = None
     """Only so many rows of each epoch, as they come: `take` after `shuffle` or `shard`, before `batch`."""
+    conditions: tuple[Condition, ...] = ()
+    """Only rows that meet all of them."""
     cut: ByRows | ByCost | None = None
     """None: elements are rows."""
     maps: tuple[MapStep, ...] = ()
@@ -72,11 +81,20 @@ class Chain:
     memory_bytes: int | None = None
 
     def scan(self) -> ScannedFiles:
-        """The rows and columns that are read: those that are given out, and those that tell the cost."""
-        wanted = self.columns
-        if wanted is not None and isinstance(self.cut, ByCost):
-            wanted = tuple(dict.fromkeys([*wanted, *self.cut.cost.columns]))
-        return self.source.scan(wanted, self.first_rows)
+        """The rows and columns that are read: those that are given out, that tell the cost, and that filters read."""
+        if self.columns is None:
+            return self.source.scan(None, self.first_rows)
+        return self.source.scan(self._with_inner(self.columns.values()), self.first_rows)
+
+    def scan_inner(self) -> ScannedFiles:
+        """The same rows with no more columns than tell which of them are left, and how they are cut."""
+        inner = self._with_inner(()) or tuple(self.names().values())[:1]
+        return self.source.scan(inner, self.first_rows)
+
+    def _with_inner(self, columns: Iterable[str]) -> tuple[str, ...]:
+        cost = self.cut.cost.columns if isinstance(self.cut, ByCost) else ()
+        conditions = (column for condition in self.conditions for column in condition.columns)
+        return tuple(dict.fromkeys([*columns, *cost, *conditions]))
 
     def open_rows(self, budget: MemoryBudget, scanned: ScannedFiles | None = None) -> RecordStream:
         """The record batches of an epoch; `scanned` is another look at the rows, of fewer columns."""
@@ -88,16 +106,43 @@ class Chain:
             seed=self.shuffling.seed if self.shuffling else 0,
             shard=self.shard or ONE_SHARD,
             take_rows=self.take_rows,
+            conditions=self.conditions,
         )
 
-    def names(self) -> list[str]:
-        return list(self.columns) if self.columns is not None else self.source.scan().columns.names
+    def names(self) -> Mapping[str, str]:
+        """The columns that are given out: their names, and those at the source."""
+        if self.columns is not None:
+            return self.columns
+        return {name: name for name in self.source.scan().columns.names}
+
+    def schema(self) -> pa.Schema:
+        """The columns that are given out, as they are read."""
+        found = self.scan().columns
+        return pa.schema([found.field(source).with_name(name) for name, source in self.names().items()])
+
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Those of `Source.shapes`, by the name that is given out."""
+        found = self.source.shapes()
+        return {name: found[source] for name, source in self.names().items() if source in found}
+
+    def no_column(self, name: str) -> DataError:
+        return DataError(f"{self.source.name}: there is no column '{name}'; {hint(name, list(self.names()))}")
+
+    def source_column(self, name: str) -> str:
+        """The column of the source that a name stands for, also where it is not given out."""
+        names, known = self.names(), self.source.scan().columns.names
+        if name not in names and name not in known:
+            raise self.no_column(name)
+        return names.get(name, name)
 
     def shuffle_rows(self) -> int:
         """How many rows the shuffle buffer holds: its bytes over the bytes of a row; 0 without a shuffle."""
         if self.shuffling is None:
             return 0
         scanned = self.scan()
+        if self.shuffling.buffer_bytes is None:
+            assert self.shuffling.num_rows is not None
+            return max(1, min(self.shuffling.num_rows, scanned.num_rows))
         num_rows = self.shuffling.buffer_bytes // scanned.row_bytes
         if num_rows < 2 <= scanned.num_rows:
             raise ConfigError.at(
@@ -106,6 +151,11 @@ class Chain:
                 f"a row takes {format_size(scanned.row_bytes)}, and the buffer is in bytes",
             )
         return max(1, min(num_rows, scanned.num_rows))
+
+
+def all_rows(chain: Chain) -> Chain:
+    """The rows that a chain reads and filters, in one epoch, of all shards."""
+    return Chain(chain.source, chain.columns, first_rows=chain.first_rows, conditions=chain.conditions)
 
 
 def open_rows(
@@ -119,6 +169,7 @@ def open_rows(
     bucketing: Bucketing | None = None,
     shard: Shard = ONE_SHARD,
     take_rows: int | None = None,
+    conditions: Sequence[Condition] = (),
     as_views: bool = False,
     quality: ShuffleQuality | None = None,
     quarantine: Quarantine | None = None,
@@ -146,32 +197,35 @@ def open_rows(
         )
     if take_rows is not None:
         stream = TakeRows(stream, take_rows)
+    if conditions:
+        stream = Filter(stream, conditions)
     if isinstance(cut, ByRows):
         stream = RowCut(stream, cut.num_rows, cut.drop_remainder)
     else:
-        stream = CostCut(stream, cut.cost, cut.rules, shares.get("cut"))
+        stream = CostCut(stream, cut.cost, cut.rules, shares.get(f"{stage_prefix}cut"))
     return stream if quarantine is None else QuarantineFilter(stream, quarantine)
 
 
-def cost_of(cost: Any, source: Source) -> CostOf:
+def cost_of(cost: Any, chain: Chain) -> CostOf:
     """What a row costs: the number in a column, or an expression over lengths, as a run file may write it."""
     if not isinstance(cost, str):
         calls = " or ".join(f"{name}(column, ...)" for name in FUNCTIONS)
         raise ConfigError.at("batch", f"cost is {kind_of(cost)}; give the name of a column, or {calls}")
+    source, names = chain.source, chain.names()
     schema = source.scan().columns
-    is_column = cost in schema.names or "(" not in cost
+    is_column = cost in names or cost in schema.names or "(" not in cost
     try:
-        found = ColumnCost(cost) if is_column else cost_of_expression(cost)
+        lengths = {name: SequenceLength(column) for name, column in names.items()}
+        found = ColumnCost(chain.source_column(cost)) if is_column else cost_of_expression(cost, lengths)
     except ValueError as error:
         raise ConfigError.at("batch", str(error)) from error
     for name in found.columns:
-        if name not in schema.names:
-            raise source.no_column(name)
+        chain.source_column(name)
     try:
         found.check(schema)
     except DataError as error:
         advice = source.advice_on_text(cost) if is_column else ""
-        if is_column and is_list(schema.field(cost).type):
+        if is_column and is_list(schema.field(found.columns[0]).type):
             advice = f"; for the length of its lists write cost='sum_of_lengths({cost})'"
         raise DataError(f"{source.name}: {error}{advice}") from error
     return found
@@ -186,12 +240,20 @@ def describe(chain: Chain) -> str:
         if value is not None:
             parts.append(text.format(value))
 
-    add("columns {}", None if chain.columns is None else ", ".join(chain.columns))
+    names = [
+        name if name == source else f"{name} (from {source})"
+        for name, source in (chain.columns or {}).items()
+    ]
+    add("columns {}", ", ".join(names) or None)
     add("the first {:,} rows", chain.first_rows)
     add("shard {0.index} of {0.count}", shard)
     if shuffling is not None:
-        parts.append(f"shuffled in {format_size(shuffling.buffer_bytes)} with seed {shuffling.seed}")
+        num_bytes = shuffling.buffer_bytes
+        buffer = f"{shuffling.num_rows:,} rows" if num_bytes is None else format_size(num_bytes)
+        parts.append(f"shuffled in {buffer} with seed {shuffling.seed}")
     add("{:,} rows of each epoch", chain.take_rows)
+    for condition in chain.conditions:
+        add("only {}", condition)
     if isinstance(cut, ByRows):
         parts.append(f"batches of {cut.num_rows:,} rows")
     elif cut is not None:

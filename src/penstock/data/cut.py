@@ -16,6 +16,7 @@ from penstock.config.sizes import format_size
 from penstock.data.row_cost import CostOf, Costs
 from penstock.data.sections import Oversize
 from penstock.data.window import own_bytes
+from penstock.readers.order import Int64Array
 from penstock.readers.stream import ROW_COLUMN, Quarantine, RecordStream, file_and_row
 from penstock.runtime.budget import Share
 
@@ -24,6 +25,15 @@ logger = logging.getLogger(__name__)
 MAX_LIMIT = 2**62
 """Past it, whole numbers could not be added up exactly."""
 _MIN_LOOK_ROWS = 16
+CONSUMED_FIELD = pa.field("__consumed__", pa.int64(), nullable=False)
+"""Where rows were left out: how many rows of the source are consumed with each that is left."""
+
+
+def consumed_with(batch: pa.RecordBatch, first_row: int) -> Int64Array:
+    """How many rows of the source are consumed with each row of a batch; `first_row` of them before it."""
+    if (index := batch.schema.get_field_index(CONSUMED_FIELD.name)) >= 0:
+        return np.asarray(batch.column(index))
+    return np.arange(first_row + 1, first_row + batch.num_rows + 1)
 
 
 class Stage(RecordStream):
@@ -86,16 +96,23 @@ class RowCut(Stage):
             pieces.append(piece)
             del piece
             if is_last:
-                self.position = self.position.at(self.position.row + self._num_rows)
-                batch = join(pieces)
+                batch = self._joined(pieces)
                 pieces = []
                 yield batch
                 del batch
         if pieces:
-            num_rows = sum(piece.num_rows for piece in pieces)
-            self.position = self.position.at(self.position.row + num_rows)
+            batch = self._joined(pieces)
             if not self._drop_remainder:
-                yield join(pieces)
+                yield batch
+
+    def _joined(self, pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
+        """The batch of these rows, with which the position moves behind them."""
+        batch = join(pieces)
+        num_rows = self.position.row + batch.num_rows
+        if (index := batch.schema.get_field_index(CONSUMED_FIELD.name)) >= 0:
+            num_rows = batch.column(index)[-1].as_py()
+        self.position = self.position.at(num_rows)
+        return batch
 
 
 class TakeRows(Stage):
@@ -211,18 +228,12 @@ class Cutter:
 class _Portion:
     """Rows that a batch takes from the source, and how far the source is consumed with them."""
 
-    first_row: int
     end_row: int
     """The row of the source at which the next batch begins; rows that were left out before it are consumed too."""
+    num_oversize: int = 0
+    """Rows from the start of the iteration up to this end that alone cost too much, in a batch or left out."""
     pieces: list[pa.RecordBatch] = field(default_factory=list)
     num_rows: int = 0
-    num_alone: int = 0
-    """Rows of the batch that alone cost too much."""
-
-    @property
-    def num_oversize(self) -> int:
-        """Rows of the source that alone cost too much, in the batch or left out."""
-        return self.num_alone + self.end_row - self.first_row - self.num_rows
 
 
 class CostCut(Stage):
@@ -248,7 +259,7 @@ class CostCut(Stage):
         before = self.num_oversize
         for portion in self._portions():
             self.position = self.position.at(portion.end_row)
-            self.num_oversize += portion.num_oversize
+            self.num_oversize = before + portion.num_oversize
             if portion.num_rows:
                 yield join(portion.pieces, "data_config.batch_cost_size")
         if self._rules.oversize is Oversize.drop and self.num_oversize > before:
@@ -273,36 +284,36 @@ class CostCut(Stage):
         """The rows of each batch; the last portion may be without rows, since every row of the source is in one."""
         self._source.position = self.position
         self._release()  # what an iteration holds that was left alone
-        chunk_row = self.position.row
-        cutter, portion = Cutter(self._rules), _Portion(chunk_row, chunk_row)
+        end_row, num_oversize = self.position.row, 0
+        cutter, portion = Cutter(self._rules), _Portion(end_row)
         try:
             for chunk in self._source:
                 costs = self._costs(chunk)
-                rows, kept, is_alone = chunk, None, self._rules.is_over(costs)
+                rows, is_alone, ends = chunk, self._rules.is_over(costs), consumed_with(chunk, end_row)
+                oversize = num_oversize + np.cumsum(is_alone)
+                end_row, num_oversize = int(ends[-1]), int(oversize[-1])
                 if is_alone.any():
                     self._report_oversize(chunk, costs, int(np.argmax(is_alone)))
                     if self._rules.oversize is Oversize.drop:
-                        rows, kept = chunk.filter(pa.array(~is_alone)), np.flatnonzero(~is_alone)
-                        costs, is_alone = costs[kept], is_alone[kept]
+                        rows, kept = chunk.filter(pa.array(~is_alone)), ~is_alone
+                        costs, ends, oversize = costs[kept], ends[kept], oversize[kept]
                 start = 0
                 for end in (*cutter.ends(costs), None):
                     stop = len(costs) if end is None else end
                     if start < stop:
                         portion.pieces.append(rows.slice(start, stop - start))
                         portion.num_rows += stop - start
-                        portion.num_alone += int(np.count_nonzero(is_alone[start:stop]))
-                        portion.end_row = chunk_row + (stop if kept is None else int(kept[stop - 1]) + 1)
+                        portion.end_row, portion.num_oversize = int(ends[stop - 1]), int(oversize[stop - 1])
                         if end is None:
                             self._hold(portion)
                     if end is not None:
                         self._release()
                         yield portion
-                        portion, start = _Portion(portion.end_row, portion.end_row), end
-                chunk_row += chunk.num_rows
+                        portion, start = _Portion(portion.end_row), end
                 del chunk, rows
-            portion.end_row = chunk_row
+            portion.end_row, portion.num_oversize = end_row, num_oversize
             if self._rules.drop_remainder and cutter.total < self._rules.limit:
-                portion = _Portion(chunk_row - portion.num_oversize, chunk_row)
+                portion = _Portion(end_row, num_oversize)
             yield portion
         finally:
             self._release()

@@ -28,20 +28,31 @@ class MapStep:
     index: int
     """Which `.map` of the chain it is: two with one seed draw different numbers."""
 
-    def on_batch(self, columns: Columns, origin: Origin) -> Columns:
-        """The batch that the function makes of one, row by row where it asked for that."""
-        if self.by_row:
-            rows = [self.on_row(row_of(columns, index), origin, index) for index in range(origin.num_rows)]
-            lists = {name for name, column in columns.items() if isinstance(column, Ragged)}
-            return _stacked(rows, lists, origin)
-        made = self._call(columns, origin, 0, f"a batch of {origin.num_rows} that begins with ")
+    def on_batch(self, columns: Columns, origin: Origin) -> tuple[Columns, Origin]:
+        """The batch that the function makes of one, row by row where it asked for that, and which rows are left."""
         num_rows = origin.num_rows
-        return {str(name): _checked(name, column, num_rows, origin) for name, column in made.items()}
+        if self.by_row:
+            made = [self.on_row(row_of(columns, index), origin, index) for index in range(num_rows)]
+            kept = [index for index, row in enumerate(made) if row is not None]
+            origin = origin if len(kept) == num_rows else origin.of_rows(kept)
+            lists = {name for name, column in columns.items() if isinstance(column, Ragged)}
+            return _stacked([row for row in made if row is not None], lists, origin), origin
+        what = f"a batch of {num_rows} that begins with "
+        given = self._call(columns, origin, 0, what)
+        if given is None:
+            raise self._refusal(given, what + origin.describe(0))
+        found = _checked(given, origin)
+        num_left = len(next(iter(found.values()), range(num_rows)))
+        return found, origin if num_left == num_rows else origin.of_some_rows(num_left)
 
-    def on_row(self, row: Row, origin: Origin, index: int) -> Row:
-        return dict(self._call(row, origin, index))
+    def on_row(self, row: Row, origin: Origin, index: int) -> Row | None:
+        """None: the row is left out."""
+        made = self._call(row, origin, index)
+        return None if made is None else dict(made)
 
-    def _call(self, element: Row | Columns, origin: Origin, row: int, what: str = "") -> Mapping[str, Any]:
+    def _call(
+        self, element: Row | Columns, origin: Origin, row: int, what: str = ""
+    ) -> Mapping[str, Any] | None:
         given: list[Any] = [element]
         if self.seed is not None:
             row_id = int(origin.row_ids[row])
@@ -53,34 +64,42 @@ class MapStep:
             raise DataError(
                 f"map: {name_of(self.fn)} failed for {what}{origin.describe(row)}: {type(error).__name__}: {text}"
             ) from error
-        if not isinstance(made, Mapping):
-            raise DataError(
-                f"map: {name_of(self.fn)} gave {kind_of(made)} for {what}{origin.describe(row)}; return a dict of "
-                "columns, and leave out no row"
-            )
+        if made is not None and not isinstance(made, Mapping):
+            raise self._refusal(made, what + origin.describe(row))
         return made
+
+    def _refusal(self, made: Any, what: str) -> DataError:
+        columns = "columns, or None to leave the row out" if self.by_row else "columns"
+        return DataError(
+            f"map: {name_of(self.fn)} gave {kind_of(made)} for {what}; return a dict of {columns}"
+        )
 
 
 def row_of(columns: Columns, index: int) -> Row:
     return {name: column[index] for name, column in columns.items()}
 
 
-def _checked(name: str, column: Any, num_rows: int, origin: Origin) -> Column:
-    """A column that a function gave back, as an array with one value for each row."""
-    array: Column = column if isinstance(column, Ragged) else _array(name, column)
-    is_single = isinstance(array, np.ndarray) and not array.ndim
-    if is_single or len(array) != num_rows:
-        found = "a single value" if is_single else f"{len(array)} rows"
-        raise DataError(
-            f"map: column '{name}' has {found} for a batch of {num_rows} that begins with {origin.describe(0)}; "
-            "a map gives back one value for each row, and drops none"
-        )
-    return array
+def _checked(made: Mapping[str, Any], origin: Origin) -> Columns:
+    """The columns that a function gave back, as arrays with one value for each row that it left."""
+    found: Columns = {}
+    for name, column in made.items():
+        array: Column = column if isinstance(column, Ragged) else _array(name, column)
+        first = next(iter(found), None)
+        is_single = isinstance(array, np.ndarray) and not array.ndim
+        if is_single or len(array) > origin.num_rows or (first and len(array) != len(found[first])):
+            has = "a single value" if is_single else f"{len(array)} rows"
+            beside = f", and '{first}' {len(found[first])}," if first else ""
+            raise DataError(
+                f"map: column '{name}' has {has}{beside} for a batch of {origin.num_rows} that begins with "
+                f"{origin.describe(0)}; give back one value for each row, or leave the same rows out of all columns"
+            )
+        found[str(name)] = array
+    return found
 
 
 def _stacked(rows: list[Row], lists: Set[str], origin: Origin) -> Columns:
     """The rows that a function gave back, as columns; `lists` were lists when they came in, and stay so."""
-    names = list(rows[0])
+    names = list(rows[0]) if rows else []
     for index, row in enumerate(rows):
         if row.keys() != rows[0].keys():
             raise DataError(

@@ -63,7 +63,9 @@ def share_data_path(
             sizes.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * sizes.block_bytes + prefetch
             for sizes in (scanned.sizes for scanned in streams.values())
         )
-        usable_bytes = shuffle_bytes + CUT_CAP_BYTES * by_cost + ALL_BLOCKS_BYTES + ahead * 8 // 7
+        usable_bytes = (
+            shuffle_bytes + CUT_CAP_BYTES * by_cost * len(streams) + ALL_BLOCKS_BYTES + ahead * 8 // 7
+        )
         bytes_left = budget.unshared_bytes - usable_bytes
         num_workers = _share_workers(budget, num_workers, bytes_left, batch_rows * first.row_bytes)
     if shuffle_bytes:
@@ -74,9 +76,9 @@ def share_data_path(
     for stage_prefix, scanned in streams.items():
         sizes = scanned.sizes
         left = rest * 7 // 8 if is_ahead else rest
-        if by_cost and not stage_prefix:
+        if by_cost:
             cut = max(1, min(CUT_CAP_BYTES, left // 4))
-            budget.share("cut", cut, setting="data_config.max_batch_rows")
+            budget.share(f"{stage_prefix}cut", cut, setting="data_config.max_batch_rows")
             left -= cut
         chosen = max(1, min(PREFETCH_CAP_BYTES, left // 4))
         prefetch = chosen if prefetch_bytes is None else prefetch_bytes

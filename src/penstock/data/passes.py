@@ -1,7 +1,9 @@
 """One pass over a Dataset: its elements, its position, how many there are, and what it may take."""
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 from importlib import import_module
 from typing import Any, Self, TypeAlias
@@ -11,10 +13,19 @@ import pyarrow as pa
 from penstock.config.errors import BudgetExceeded, CheckpointError
 from penstock.config.sizes import MIB, format_size
 from penstock.data.arguments import check_position, own_words
-from penstock.data.arrow_numpy import Origin, columns_of, element_bytes, fill_nulls, record_batch_of
+from penstock.data.arrow_numpy import (
+    Origin,
+    columns_of,
+    element_bytes,
+    fill_nulls,
+    is_float,
+    is_whole_number,
+    leaf_type,
+    record_batch_of,
+)
 from penstock.data.chain import ByCost, ByRows, Chain
-from penstock.data.cut import CostCut
-from penstock.data.map_rows import row_of
+from penstock.data.cut import CostCut, consumed_with
+from penstock.data.map_rows import Row, row_of
 from penstock.data.memory_plan import share_data_path
 from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import state_for
@@ -25,6 +36,8 @@ from penstock.readers.stream import ROW_FIELD, RecordStream, StreamPosition, che
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import default_limit
 from penstock.runtime.world import State
+
+logger = logging.getLogger(__name__)
 
 READER_CAP_BYTES = 512 * MIB
 """Of a Dataset without .memory(limit)."""
@@ -95,7 +108,10 @@ class Elements:
         if form is Form.TORCH:
             # By name: data stands below the first package that knows torch.
             self._finish = import_module("penstock.tensors.dataset").tensors_of
-        self._names, self._shapes = chain.names(), chain.source.shapes()
+        self._names, self._columns = list(chain.names()), list(chain.names().values())
+        self._shapes = chain.shapes()
+        self._integers = {field.name for field in chain.schema() if is_whole_number(leaf_type(field.type))}
+        """Of which nobody was told yet that they have rows without a value."""
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
@@ -117,10 +133,11 @@ class Elements:
                     warnings.warn(
                         f"{chain.source.name}: has no rows, so that nothing is given out", stacklevel=2
                     )
-                elif chain.shard is None and chain.cut is not None:
-                    warnings.warn(
-                        f"{chain.source.name}: its {num_rows} rows give no whole batch", stacklevel=2
-                    )
+                elif chain.shard is None and (chain.cut is not None or chain.conditions or chain.maps):
+                    why = "give no whole batch"
+                    if chain.conditions or chain.maps:
+                        why = "are all left out, or give no whole batch"
+                    warnings.warn(f"{chain.source.name}: its {num_rows} rows {why}", stacklevel=2)
                 return
             is_last = chain.epochs is not None and self._position.epoch + 1 == self.first_epoch + chain.epochs
             if self._is_full() or is_last:
@@ -134,8 +151,8 @@ class Elements:
             return
         self._stream.position = self._position.at(self._row)
         for record_batch in self._stream:
-            for element in self._elements(record_batch):
-                self._row = self._row + 1 if self._chain.cut is None else self._stream.position.row
+            for element, row in self._elements(record_batch):
+                self._row = row
                 self._given_in_epoch += 1
                 self._given_in_all += 1
                 yield element
@@ -145,25 +162,38 @@ class Elements:
     def _is_full(self) -> bool:
         return self._chain.take_in_all is not None and self._given_in_all >= self._chain.take_in_all
 
-    def _elements(self, record_batch: pa.RecordBatch) -> Iterator[Any]:
-        """The batch, or where nothing cuts batches, its rows."""
-        chain, finish = self._chain, self._finish
-        rows = fill_nulls(record_batch.select(self._names), chain.fills)
+    def _elements(self, record_batch: pa.RecordBatch) -> Iterator[tuple[Any, int]]:
+        """The batch, or where nothing cuts batches, its rows; each with the rows of the source consumed with it."""
+        chain, finish, end_row = self._chain, self._finish, self._stream.position.row
+        rows = fill_nulls(record_batch.select(self._columns), chain.fills)
+        if self._names != self._columns:
+            rows = rows.rename_columns(self._names)
         if self._is_as_read:
-            yield rows
+            yield rows, end_row
             return
         origin = Origin(self._position.epoch, record_batch, self._stream.file_paths)
         columns = columns_of(rows, origin, self._shapes)
+        for name in [name for name in self._integers if is_float(columns[name])]:
+            self._integers.remove(name)
+            logger.warning(
+                "column '%s' lacks values, first in the batch that begins with %s: it is float64 there, with NaN; "
+                "keep %s with .fill_nulls(%s=...)",
+                *(name, origin.describe(0), rows.schema.field(name).type, name),
+            )
         if chain.cut is not None:
             for step in chain.maps:
-                columns = step.on_batch(columns, origin)
-            yield columns if finish is None else finish(columns)
+                columns, origin = step.on_batch(columns, origin)
+                if not origin.num_rows:
+                    return
+            yield columns if finish is None else finish(columns), end_row
             return
+        consumed = consumed_with(record_batch, end_row - record_batch.num_rows)
         for index in range(record_batch.num_rows):
-            row = row_of(columns, index)
+            row: Row | None = row_of(columns, index)
             for step in chain.maps:
-                row = step.on_row(row, origin, index)
-            yield row if finish is None else finish(row)
+                row = None if row is None else step.on_row(row, origin, index)
+            if row is not None:
+                yield row if finish is None else finish(row), int(consumed[index])
 
     def state_dict(self) -> State:
         done = self._position.consumed
@@ -302,7 +332,7 @@ def num_elements(chain: Chain, first_epoch: int) -> int:
         if chain.take_in_all is None:
             raise TypeError("a Dataset with epochs without end has no length")
         return chain.take_in_all
-    if isinstance(chain.cut, ByCost) and chain.shuffling:
+    if (isinstance(chain.cut, ByCost) or chain.conditions) and chain.shuffling:
         total = sum(_of_epoch(chain, first_epoch + number) for number in range(chain.epochs))
     else:
         total = chain.epochs * _of_epoch(chain, first_epoch)
@@ -312,16 +342,34 @@ def num_elements(chain: Chain, first_epoch: int) -> int:
 def _of_epoch(chain: Chain, epoch: int) -> int:
     start, end = (chain.shard or ONE_SHARD).bounds(chain.scan().num_rows)
     num_rows = end - start if chain.take_rows is None else min(end - start, chain.take_rows)
+    if chain.conditions and num_rows and not isinstance(chain.cut, ByCost):
+        num_rows = sum(batch.num_rows for batch in _inner_rows(replace(chain, cut=None), epoch))
     if chain.cut is None:
         return num_rows
     if isinstance(chain.cut, ByRows):
         num_batches = chain.cut.num_batches(num_rows)
-    elif num_rows:  # one pass over the columns that tell the cost
-        scanned = chain.source.scan(chain.cut.cost.columns, chain.first_rows)
-        stream = chain.open_rows(share_memory(chain, scanned), scanned)
+    elif num_rows:
+        stream = _inner_rows(chain, epoch)
         assert isinstance(stream, CostCut)
-        stream.set_epoch(epoch)
         num_batches = stream.count()
     else:
         num_batches = 0
     return num_batches if chain.take_batches is None else min(num_batches, chain.take_batches)
+
+
+def _inner_rows(chain: Chain, epoch: int) -> RecordStream:
+    """The rows of an epoch, with the columns alone that tell which are left and how they are cut."""
+    scanned = chain.scan_inner()
+    stream = chain.open_rows(share_memory(chain, scanned), scanned)
+    stream.set_epoch(epoch)
+    return stream
+
+
+def rows_that_hold(chain: Chain, count: int) -> int:
+    """How many rows of the source, from its first on, hold `count` that pass its filters; all, where they are fewer."""
+    stream = _inner_rows(chain, 0)
+    for batch in stream:
+        if batch.num_rows >= count:
+            return int(consumed_with(batch, stream.position.row - batch.num_rows)[count - 1])
+        count -= batch.num_rows
+    return chain.scan().num_rows

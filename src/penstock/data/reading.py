@@ -116,7 +116,8 @@ def _files(
 
 def _dataset(source: Source, columns: Sequence[str] | None) -> Dataset:
     """The Dataset of a source; what is wrong with files and columns is found here."""
-    chain = Chain(source, None if columns is None else names_argument("columns", columns))
+    names = None if columns is None else names_argument("columns", columns)
+    chain = Chain(source, None if names is None else dict(zip(names, names, strict=True)))
     with own_words():
         chain.scan()
     return Dataset(chain)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from penstock.config.errors import ConfigError, DataError, hint
+from penstock.config.errors import ConfigError, DataError
 from penstock.config.sizes import KIB
 from penstock.data.arguments import kind_of, mapping_argument
 from penstock.readers.files import DataFile, list_files
@@ -117,9 +117,6 @@ class Source(ABC):
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """The shape of a row where it has more axes than one: Arrow has only lists for them."""
         return {}
-
-    def no_column(self, name: str) -> DataError:
-        return DataError(f"{self.name}: there is no column '{name}'; {hint(name, self.scan().columns.names)}")
 
     def advice_on_text(self, column: str) -> str:
         """What to do where a column is text and should be numbers."""

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import ConfigError, DataError
-from penstock.data.arrow_numpy import Origin, Ragged, columns_of
+from penstock.data.arrow_numpy import Origin, Ragged, columns_of, is_float
 from penstock.data.chain import ByRows, Chain
 from penstock.data.dataset import Dataset
 
@@ -30,7 +30,12 @@ def tf_dataset(dataset: Dataset, chain: Chain, num_elements: int | None) -> Any:
     }
 
     def elements() -> Iterator[dict[str, Any]]:
-        return ({name: _value(tf, value) for name, value in element.items()} for element in dataset)
+        for element in dataset:
+            for name, value in element.items():
+                if is_float(value) and (signature[name].dtype.is_integer or signature[name].dtype.is_bool):
+                    problem = f"lacks values, which {signature[name].dtype.name} cannot say"
+                    raise DataError.at(f"{problem}; say what to take: .fill_nulls({name}=...)", column=name)
+            yield {name: _value(tf, value) for name, value in element.items()}
 
     result = tf.data.Dataset.from_generator(elements, output_signature=signature)
     return (
@@ -43,9 +48,8 @@ def tf_dataset(dataset: Dataset, chain: Chain, num_elements: int | None) -> Any:
 def _example(chain: Chain) -> dict[str, Any]:
     """Something with the columns and types of a batch: what maps make of one, only trying tells."""
     if not chain.maps:
-        schema = chain.scan().columns
-        empty = pa.RecordBatch.from_pylist([], schema=schema).select(chain.names())
-        return dict(columns_of(empty, Origin(0, empty, ()), chain.source.shapes()))
+        empty = pa.RecordBatch.from_pylist([], schema=chain.schema())
+        return dict(columns_of(empty, Origin(0, empty, ()), chain.shapes()))
     first = next(iter(Dataset(chain)), None)
     if first is None:
         raise DataError(

@@ -24,7 +24,7 @@ from penstock.metrics.spool import (
     working_bytes,
 )
 from penstock.metrics.sums import SumsMetric
-from penstock.prep.hashes import value_hashes
+from penstock.readers.hashes import value_hashes
 from penstock.runtime.world import Collectives
 
 NULL_KEY = np.uint64(0x6E6F2067726F7570)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.config.errors import BudgetExceeded
 from penstock.config.sizes import MIB, format_size
-from penstock.prep.hashes import mixed
+from penstock.readers.hashes import mixed
 
 Rows = NDArray[np.void]
 """Records of key, pred and target, without a gap between them."""

@@ -17,7 +17,7 @@ from penstock.metrics.order import Indices, order_codes, segment_starts, sorted_
 from penstock.metrics.pair_kernels import count_right_pairs
 from penstock.metrics.spool import LIMIT_BYTES, Rows
 from penstock.metrics.sums import SumsMetric
-from penstock.prep.hashes import mixed
+from penstock.readers.hashes import mixed
 from penstock.runtime.world import Collectives
 
 MAX_ROWS = 1 << 20

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.config.sizes import MIB
-from penstock.prep.hashes import value_hashes
 from penstock.readers.columns import is_list
 from penstock.readers.files import DataFile
+from penstock.readers.hashes import value_hashes
 from penstock.readers.order import Blocks
 from penstock.readers.parquet import OpenParquet
 from penstock.readers.scan import ScannedFiles

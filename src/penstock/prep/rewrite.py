@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from penstock.config.errors import BudgetExceeded, ConfigError, DataError, hint
 from penstock.config.sizes import KIB, MIB, format_size
 from penstock.prep.external_shuffle import KEY_BYTES, TEMPORARY_OPTIONS, ExternalShuffle, ShuffleSizes
-from penstock.prep.hashes import row_hashes
 from penstock.readers.files import DataFile
+from penstock.readers.hashes import row_hashes
 from penstock.readers.order import Shard, derive_generator
 from penstock.readers.scan import BlockStream, ReadRequest, ScannedFiles, scan_files
 from penstock.readers.sections import ReadingSection

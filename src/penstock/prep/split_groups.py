@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.prep.hashes import Hashes, value_hashes
+from penstock.readers.hashes import Hashes, value_hashes
 
 _WHOLE_NUMBER = r"^(-?[0-9]+)\.0*$"
 """With a fraction, as pandas writes whole numbers of a column with a gap: the first group are its digits."""

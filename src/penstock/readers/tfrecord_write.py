@@ -8,7 +8,7 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,12 @@ from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, FOOTER_BYT
 from penstock.runtime.crc32c import masked_crc32c
 from penstock.runtime.kernels import view_kernel
 
-Rows = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch] | Mapping[str, Any]
+
+class HasBatches(Protocol):
+    def to_batches(self) -> Iterable[pa.RecordBatch]: ...
+
+
+Rows = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch] | Mapping[str, Any] | HasBatches
 
 _CHUNK_BYTES = 4 * MIB
 _MAX_CHUNK_ROWS = 8192
@@ -38,9 +43,9 @@ def write_tfrecord(
 ) -> list[str]:
     """Write rows as tf.train.Example; gives the paths of the files, which are there when all are whole.
 
-    `rows` is a table, a record batch, an iterable of record batches such as a stream, or a mapping of NumPy arrays
-    of one or two dimensions. Integers and bools become int64, floats float32 (a float64 is rounded), strings and bytes
-    bytes, lists several values; a null is a feature that the record does not have, and `__row__` is left out.
+    `rows` is a Dataset, a table, a record batch, an iterable of record batches such as a stream, or a mapping of NumPy
+    arrays of one or two dimensions. Integers and bools become int64, floats float32 (a float64 is rounded), strings
+    and bytes bytes, lists several values; a null is a feature that the record does not have, and `__row__` is left out.
 
     With `files` > 1 the names are like train-00000-of-00004.tfrecord, and all get the same number of rows, or one
     more. `compression` is "gzip", for a path that ends with .gz; None: what the path says.
@@ -106,7 +111,11 @@ def _tables(rows: Rows) -> Iterator[pa.Table]:
     if isinstance(rows, Mapping):
         rows = _table_of_arrays(rows)
     schema: pa.Schema | None = None
-    for part in [rows] if isinstance(rows, pa.Table | pa.RecordBatch) else rows:
+    is_whole = isinstance(rows, pa.Table | pa.RecordBatch)
+    parts: Iterable[Any] = [rows] if is_whole else rows  # type: ignore[assignment]
+    if not is_whole and hasattr(rows, "to_batches"):
+        parts = rows.to_batches()
+    for part in parts:
         table = pa.Table.from_batches([part]) if isinstance(part, pa.RecordBatch) else part
         table = table.drop_columns(ROW_COLUMN) if ROW_COLUMN in table.schema.names else table
         if schema is None:

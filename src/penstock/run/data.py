@@ -1,22 +1,27 @@
 """From the data section of a run to a chain of the data path, its memory, and batches."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from penstock.config.errors import ConfigError, DataError, hint
+from penstock.config.errors import ConfigError, DataError
 from penstock.config.section import Section
 from penstock.config.sizes import format_size
-from penstock.data.chain import ByCost, ByRows, open_rows
+from penstock.data.chain import ByCost, ByRows, Chain, open_rows
 from penstock.data.cut import CostRules
+from penstock.data.dataset import Dataset
 from penstock.data.memory_plan import share_data_path
+from penstock.data.passes import Form
 from penstock.data.prefetch import Prefetch
 from penstock.data.resharding import read_lengths, state_for
 from penstock.data.row_cost import ColumnCost, CostOf, SequenceLength, cost_of_expression
+from penstock.data.sections import Oversize
 from penstock.data.shuffle import Bucketing, ShuffleQuality
+from penstock.data.sources import ArraySource, columns_in
 from penstock.features import build_features
 from penstock.features.id_feature import SparseIds
 from penstock.features.parser import Parser
@@ -32,10 +37,11 @@ from penstock.readers.stream import Quarantine
 from penstock.run.requirements import model_section, require_available
 from penstock.run.run_config import DataConfig, RunConfig, with_format_of
 from penstock.runtime.budget import MemoryBudget
-from penstock.runtime.memory import limit_of
-from penstock.runtime.world import State, World
+from penstock.runtime.world import State
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader, pack
+
+logger = logging.getLogger(__name__)
 
 _SAMPLED = ("CsvDataset", "JsonDataset")
 """Formats that do not say the types of their columns."""
@@ -106,9 +112,18 @@ class DataSource:
     request: ReadRequest = field(default_factory=ReadRequest)
     """What the scan was asked for."""
 
-    def num_batches(self) -> int | None:
+    @property
+    def by_cost(self) -> bool:
+        return isinstance(self.cut, ByCost)
+
+    def num_batches(self, shard: Shard = ONE_SHARD) -> int | None:
         """Batches of one epoch; None where they are cut by cost, which depends on the order of the rows."""
-        return self.cut.num_batches(self.scanned.num_rows) if isinstance(self.cut, ByRows) else None
+        start, end = shard.bounds(self.scanned.num_rows)
+        return self.cut.num_batches(end - start) if isinstance(self.cut, ByRows) else None
+
+
+Mode: TypeAlias = Literal["train", "eval", "predict"]
+MODES: tuple[Mode, ...] = ("train", "eval", "predict")
 
 
 def source_of(
@@ -117,29 +132,28 @@ def source_of(
     run_folder: Path | None = None,
     *,
     path: str | None = None,
-    with_labels: bool = True,
+    mode: Mode | None = None,
     reserved_columns: Sequence[str] | None = None,
-    cut: ByRows | None = None,
+    batch_size: int | None = None,
 ) -> DataSource:
-    """The data that a key of the run file names, or those at `path`; only those of training are cut as training is.
+    """The data that a key of the run file names, or those at `path`, read for what the key says, or `mode`.
 
     Batches carry along the columns that metrics group by, or `reserved_columns`. What is kept of
-    these data gets a folder in `run_folder`.
+    these data gets a folder in `run_folder`. `batch_size`: see `open_source`.
     """
     if path is not None:
         run = with_format_of(run, key, path)
-    data, training = run.data_config, key == "train_input_path"
+    purpose = key.removesuffix("_input_path")
+    mode = mode or MODES[MODES.index(purpose)]
     path = getattr(run, key) if path is None else path
     if not path:
         raise ConfigError.at(key, f"is required by this command; set it, or give --{key}")
     files = list_files(path)
-    parser = build_parser(run, [file.path for file in files], with_labels)
+    parser = build_parser(run, [file.path for file in files], with_labels=mode != "predict")
     if reserved_columns is None:
-        reserved_columns = tuple(group_columns(run, training=training).values())
-    if cut is None and not training:
-        cut = ByRows(data.resolved_eval_batch_size(), data.drop_remainder)
-    folder = None if run_folder is None else run_folder / "data" / key.removesuffix("_input_path")
-    return open_source(data, files, parser, reserved_columns, folder, cut)
+        reserved_columns = tuple(group_columns(run, training=mode == "train").values())
+    folder = None if run_folder is None else run_folder / "data" / purpose
+    return open_source(run.data_config, files, parser, reserved_columns, folder, mode, batch_size)
 
 
 def open_source(
@@ -148,16 +162,19 @@ def open_source(
     parser: Parser,
     reserved_columns: Sequence[str] = (),
     folder: Path | None = None,
-    cut: ByRows | None = None,
+    mode: Mode = "train",
+    batch_size: int | None = None,
 ) -> DataSource:
     """Scan the files once, refuse columns of a wrong type, and load what parsing the others needs.
 
-    `cut` is how rows to score are cut: by their number, whatever the run does in training. In `folder` indexes of the
-    files are kept and rows that cannot be used are written; without it nothing is written.
+    Batches are cut as the run says, in every mode: see `_cut`. With `batch_size` they have so many rows, whatever they
+    cost. In `folder` indexes of the files are kept and rows that cannot be used are written; without it nothing is.
     """
-    measures: dict[str, CostOf | SequenceLength] = {}
-    if cut is None and (data.sample_cost_field or data.sample_cost or data.bucket_by):
-        measures = _row_measures(data, parser)
+    measures = _row_measures(data, parser)
+    if mode != "train":
+        measures.pop("bucket_by", None)
+    if batch_size is not None:
+        measures = {}
     cut_columns = [column for measure in measures.values() for column in measure.columns]
     columns = tuple(dict.fromkeys([*parser.columns, *cut_columns, *reserved_columns]))
     quarantine = None
@@ -166,7 +183,19 @@ def open_source(
         quarantine = Quarantine(bad_rows, data.bad_rows_limit, [file.path for file in files])
     index = None if folder is None else folder / "index"
     request = ReadRequest(columns, parser.text_columns, index, quarantine)
-    scanned = scan_files(data, files, request)
+    try:
+        scanned = scan_files(data, files, request)
+    except DataError as error:
+        # Data to score often lack what was counted for training, and scores do not depend on batches.
+        missing = [column for column in cut_columns if f"there is no column '{column}'" in str(error)]
+        if mode == "train" or not missing:
+            raise
+        num_rows = data.resolved_eval_batch_size()
+        logger.warning(
+            "%s: there is no column '%s', which tells what a row costs; batches are cut by rows, %s each",
+            *(files[0].path, missing[0], f"{num_rows:,}"),
+        )
+        return open_source(data, files, parser, reserved_columns, folder, mode, num_rows)
     file_paths = [file.path for file in scanned.files]
     if scanned.files != tuple(files):  # arrays of one folder are one part, in which rows are counted
         parser = replace(parser, file_paths=tuple(file_paths))
@@ -184,18 +213,44 @@ def open_source(
     cost = measures.get("sample_cost_field") or measures.get("sample_cost")
     length = measures.get("bucket_by")
     assert not isinstance(cost, SequenceLength)
-    max_rows = data.max_batch_rows or data.batch_size if data.batch_cost_size else data.batch_size
-    batch_cut: ByRows | ByCost = cut or ByRows(data.batch_size, data.drop_remainder)
-    if cost is not None and data.batch_cost_size is not None:
-        null_cost = None if isinstance(data.null_cost, str) else data.null_cost
-        rules = CostRules(
-            data.batch_cost_size, data.max_batch_rows, data.oversize, null_cost, data.drop_remainder
-        )
-        batch_cut = ByCost(cost, rules)
+    cut = _cut(data, cost, mode, batch_size)
+    max_rows = cut.num_rows if isinstance(cut, ByRows) else data.max_batch_rows or data.batch_size
     bucketing = Bucketing(length, max_rows) if isinstance(length, SequenceLength) else None
     return DataSource(
-        scanned, parser, batch_cut, max_rows, tuple(reserved_columns), cost, bucketing, quarantine, request
+        scanned, parser, cut, max_rows, tuple(reserved_columns), cost, bucketing, quarantine, request
     )
+
+
+def _cut(data: DataConfig, cost: CostOf | None, mode: Mode, batch_size: int | None) -> ByRows | ByCost:
+    """Training and evaluation leave out rows where the run says so; every row is predicted."""
+    drop_remainder, oversize = data.drop_remainder, data.oversize
+    if mode == "predict":
+        drop_remainder, oversize = False, Oversize.alone if oversize is Oversize.drop else oversize
+    if cost is None or data.batch_cost_size is None:
+        usual = data.batch_size if mode == "train" else data.resolved_eval_batch_size()
+        return ByRows(batch_size or usual, drop_remainder)
+    null_cost = None if isinstance(data.null_cost, str) else data.null_cost
+    return ByCost(
+        cost, CostRules(data.batch_cost_size, data.max_batch_rows, oversize, null_cost, drop_remainder)
+    )
+
+
+def pieces_of(run: RunConfig, table: pa.Table) -> Iterator[pa.Table]:
+    """The rows of a table that is scored, cut as those of files are."""
+    data = run.data_config
+    measures = _row_measures(data, build_parser(run, with_labels=False))
+    cost = measures.get("sample_cost_field") or measures.get("sample_cost")
+    assert not isinstance(cost, SequenceLength)
+    if cost is not None and not set(cost.columns) <= set(table.schema.names):
+        cost = None
+    cut, size, start = _cut(data, cost, "predict", None), data.resolved_eval_batch_size(), 0
+    if isinstance(cut, ByRows) or not table.num_rows:
+        yield from (table.slice(start, size) for start in range(0, max(1, table.num_rows), size))
+        return
+    costs = ArraySource("the table", columns_in(table.select(list(cut.cost.columns))))
+    for batch in Dataset(Chain(costs, cut=cut), Form.ARROW):
+        yield table.slice(start, batch.num_rows)
+        start += batch.num_rows
 
 
 def _row_measures(data: DataConfig, parser: Parser) -> "dict[str, CostOf | SequenceLength]":
@@ -243,7 +298,7 @@ def plan_data_path(
     fit, it is a whole number of them: none is then put together from two windows. `others` are data sets that are
     read on the way.
     """
-    by_cost, row_bytes = isinstance(source.cut, ByCost), source.scanned.row_bytes
+    by_cost, row_bytes = source.by_cost, source.scanned.row_bytes
     if num_shuffle_rows is None and data.shuffle:
         written = data.model_fields_set
         num_shuffle_rows = data.shuffle_buffer // row_bytes
@@ -318,53 +373,3 @@ def resumed_state(
     if source.bucketing is not None:
         lengths = read_lengths(source.scanned, budget.shares["reader"], source.bucketing)
     return state_for(states, source.scanned.blocks, shard, lengths)
-
-
-MODES = ("train", "eval", "predict")
-
-
-def create_dataloader(
-    run: RunConfig,
-    mode: Literal["train", "eval", "predict"] = "train",
-    world: World | None = None,
-    states: Sequence[State] = (),
-) -> Prefetch[Batch]:
-    """Batches of a run's data, with `state_dict`; use it in a `with` block, or close it.
-
-    "train" reads train_input_path, in training order; "eval" and "predict" read eval_input_path in the order of the
-    files, "predict" without labels. With a `world` of several ranks, each rank reads its part of the rows. `states`
-    are what `state_dict` gave on every rank at one moment: the rest of that epoch follows, on as many ranks as there
-    are now.
-    """
-    if mode not in MODES:
-        raise ConfigError(f"create_dataloader: mode is {mode!r}; {hint(str(mode), MODES)}")
-    require_available(run)
-    if world is not None and not isinstance(world, World):
-        raise ConfigError(f"create_dataloader: world is {world!r}; give a penstock.World(rank, num_ranks)")
-    given: object = states  # whoever calls without types easily gives one state for a list
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise ConfigError(
-            f"create_dataloader: states is an object of type {type(states).__name__}; give a list with what "
-            "state_dict() gave on every rank, such as states=[state]"
-        )
-    data, key = run.data_config, "train_input_path" if mode == "train" else "eval_input_path"
-    budget = MemoryBudget(limit_of(run.memory))
-    shard = Shard() if world is None else Shard(world.rank, world.num_ranks)
-    # A prediction is for every row, whatever drop_remainder says.
-    cut = ByRows(data.resolved_eval_batch_size()) if mode == "predict" else None
-    source = source_of(run, key, with_labels=mode != "predict", reserved_columns=(), cut=cut)
-    num_shuffle_rows = num_workers = 0
-    if mode == "train":
-        num_shuffle_rows, num_workers = plan_data_path(budget, data, source)
-    else:
-        share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch)
-    batches = open_batches(
-        data, source, budget, num_shuffle_rows=num_shuffle_rows, shard=shard, num_workers=num_workers
-    )
-    if states:
-        try:
-            batches.load_state_dict(resumed_state(states, source, budget, shard))
-        except BaseException:
-            batches.close()
-            raise
-    return batches

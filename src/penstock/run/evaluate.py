@@ -142,10 +142,10 @@ def evaluate_checkpoint(
             # Before anything is kept of the data in a folder that is no run.
             ModelDir(Path(run.model_dir)).require_checkpoints()
         source = source_of(run, "eval_input_path", Path(run.model_dir))
-        batch_size = run.data_config.resolved_eval_batch_size()
-        sharded, opened, budget = open_scoring(run, checkpoint, session, batch_size)
+        sharded, opened, budget = open_scoring(run, checkpoint, session, source.max_batch_rows)
         share_metrics(budget, METRICS, metrics_of(sharded.model, "metrics"), evaluation_rows(run, source))
-        share_data_path(budget, {"": source.scanned}, prefetch_bytes=run.data_config.prefetch)
+        prefetch_bytes = run.data_config.prefetch
+        share_data_path(budget, {"": source.scanned}, prefetch_bytes=prefetch_bytes, by_cost=source.by_cost)
         interrupted = session.monitor.must_stop
         evaluation = evaluate_model(
             run, source, sharded, budget, session, interrupted, during_training=False, plain=plain

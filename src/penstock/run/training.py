@@ -177,8 +177,9 @@ def profile_training_data(run: RunConfig, plan: TrainingPlan, process_bytes: int
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:
     num_rows, num_steps = source.scanned.num_rows, run.eval_config.num_steps
-    batch_size = run.data_config.resolved_eval_batch_size()
-    return num_rows if num_steps is None else min(num_rows, num_steps * batch_size)
+    if num_steps is None or (source.by_cost and run.data_config.max_batch_rows is None):
+        return num_rows
+    return min(num_rows, num_steps * source.max_batch_rows)
 
 
 def with_joined_batches(run: RunConfig) -> RunConfig:

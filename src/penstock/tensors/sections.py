@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, NonNegativeInt
 
 from penstock.config.section import Ignored, Later, Section
-from penstock.config.sizes import ByteSize
+from penstock.config.sizes import MIB, ByteSize
 
 
 class InputTile(StrEnum):
@@ -17,9 +17,9 @@ class InputTile(StrEnum):
     embeddings = "embeddings"
 
 
-def _not_zero(num_bytes: int | None) -> int | None:
-    if num_bytes == 0:
-        raise ValueError("is 0; batches that wait take memory. Leave it out to have it chosen")
+def _some(num_bytes: int | None) -> int | None:
+    if num_bytes is not None and num_bytes < MIB:
+        raise ValueError(f"is {num_bytes} bytes; write at least 1MiB, or leave it out to have it chosen")
     return num_bytes
 
 
@@ -35,7 +35,7 @@ class LoadingSection(Section):
     in_order: Annotated[bool, Ignored("batches always come in the order of the data")] = True
     """Give out batches in the order of the data, whichever worker is done first."""
 
-    prefetch: Annotated[ByteSize | None, AfterValidator(_not_zero)] = None
+    prefetch: Annotated[ByteSize | None, AfterValidator(_some)] = None
     """How many bytes of batches may wait; absent: from the memory limit."""
 
     input_tile: Annotated[InputTile, Later("input_tile", harmless=True)] = InputTile.none

@@ -75,22 +75,35 @@ def test_no_value_is_the_one_that_the_type_has_for_it(values, is_missing):
 
 
 @pytest.mark.parametrize(
-    ("values", "kind"),
+    ("values", "numbers"),
     [
-        (pa.array([1, None]), "int64"),
-        (pa.array([True, None]), "bool"),
-        (pa.array([[1], [2, None]]), "int64"),
-        (pa.array([[1, 2], None], pa.list_(pa.int32(), 2)), "int32"),
-        (pa.array([[1, 2], [3, None]], pa.list_(pa.int32(), 2)), "int32"),
+        (pa.array([1, None]), [1.0, None]),
+        (pa.array([True, None]), [1.0, None]),
+        (pa.array([[1], [2, None]]), [[1.0], [2.0, None]]),
+        (pa.array([[1, 2], None], pa.list_(pa.int32(), 2)), [[1.0, 2.0], [None, None]]),
+        (pa.array([[1, 2], [3, None]], pa.list_(pa.int32(), 2)), [[1.0, 2.0], [3.0, None]]),
     ],
     ids=["integer", "bool", "in a list", "fixed list", "in a fixed list"],
 )
-def test_integers_have_no_value_for_none(values, kind):
+def test_integers_without_a_value_are_floats_and_that_is_told_once(values, numbers, caplog):
+    dataset = penstock.from_arrays(pa.table({"c": values})).batch(2).epochs(2)
+
+    first, second = (batch["c"].tolist() for batch in dataset)
+
+    assert repr(first) == repr(second) == repr(numbers).replace("None", "nan")
+    [warning] = caplog.messages
+    assert warning == (
+        "column 'c' lacks values, first in the batch that begins with row 0 of arrays in memory: it is float64 there, "
+        f"with NaN; keep {values.type} with .fill_nulls(c=...)"
+    )
+
+
+def test_integers_that_floats_would_change_are_an_error():
     with pytest.raises(penstock.DataError) as told:
-        column(values)
+        column(pa.array([2**60 + 1, None]))
 
     assert str(told.value) == (
-        f"arrays in memory: row 1: column 'c': has no value, and {kind} has none that says so; "
+        "arrays in memory: row 1: column 'c': has no value, and float64, which has NaN, does not hold its int64; "
         "say what to take: .fill_nulls(c=...)"
     )
 

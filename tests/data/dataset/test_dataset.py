@@ -12,7 +12,7 @@ from tests.data.dataset.samples import cases, labels, numbered, numbered_file, r
 def test_the_cost_need_not_be_among_the_columns():
     table = penstock.from_arrays({"x": [1, 2, 3], "cost": [6, 6, 1]})
 
-    batches = list(table.columns(["x"]).batch(cost="cost", limit=10))
+    batches = list(table.select(["x"]).batch(cost="cost", limit=10))
 
     assert [batch["x"].tolist() for batch in batches] == [[1], [2, 3]]
     assert batches[0].keys() == {"x"}
@@ -106,18 +106,32 @@ data.batch(2).shuffle('1MiB')
     shuffle: stands after batch or take; it mixes rows, so call it before
 data.shuffle(0)
     shuffle: is 0; a size is at least one byte
+data.shuffle(1000)
+    shuffle: is 1000, which would be bytes; write '64MiB', or rows=1000 for so many rows
+data.shuffle('1000')
+    shuffle: is 1000, which would be bytes; write '64MiB', or rows=1000 for so many rows
+data.shuffle()
+    shuffle: give the buffer as a size, '64MiB', or as rows=1000
+data.shuffle('1MiB', rows=10)
+    shuffle: give the buffer as a size, '64MiB', or as rows=1000
+data.shuffle(rows=1)
+    shuffle: rows is 1; a shuffle mixes 2 rows or more
+data.prefetch(2)
+    prefetch: is 2, which would be bytes; write '64MiB'
+data.memory(512)
+    memory: is 512, which would be bytes; write '64MiB'
 data.shard(0, 2).shard(0, 2)
     shard: this is shard 0 of 2 already
 data.batch(2).take(3).shard(0, 2)
     shard: stands after take; call it before, so that each shard takes its own
 data.map(dict)
     map: there are no batches yet; call .batch before it, or give rows=True
-data.batch(2).map(dict).columns(['x'])
-    columns: stands after map; call it before, or return fewer columns from the map
-data.columns('x')
-    columns: is 'x'; give a list of names
-data.columns(['x', 'x'])
-    columns: 'x' is named twice; a batch has each column once
+data.batch(2).map(dict).select(['x'])
+    select: stands after map; call it before, or return fewer columns from the map
+data.select('x')
+    select: is 'x'; give a list of names
+data.select(['x', 'x'])
+    select: 'x' is named twice; a batch has each column once
 data.shuffle('1MiB', seed='a')
     shuffle: seed is 'a'; give a whole number
 data.batch(cost='y', limit='10')

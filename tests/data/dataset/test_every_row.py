@@ -28,7 +28,7 @@ class Case:
         features = np.stack([ids, 10 * ids], axis=1).astype(np.float32)
         data = penstock.from_arrays({"x": features, "y": ids, "cost": ids % 5}).shard(index, self.num_shards)
         if self.buffer_rows:
-            data = data.shuffle(self.buffer_rows * 32, seed=self.seed)
+            data = data.shuffle(rows=self.buffer_rows, seed=self.seed)
         if self.by_cost:
             data = data.batch(cost="cost", limit=self.batch_rows, max_rows=self.batch_rows)
         else:

@@ -44,17 +44,57 @@ def test_two_maps_with_one_seed_draw_different_numbers():
     assert not np.any(batch["drawn"] == batch["again"])
 
 
+def test_a_map_may_leave_rows_out():
+    def even(batch):
+        return {"y": batch["y"][batch["y"] % 2 == 0]}
+
+    def odd(row):
+        return row if row["y"] % 2 else None
+
+    assert [batch["y"].tolist() for batch in numbered(7).batch(3).map(even)] == [[0, 2], [4], [6]]
+    assert [batch["y"].tolist() for batch in numbered(7).batch(3).map(odd, rows=True)] == [[1], [3, 5]]
+    assert [row["y"] for row in numbered(7).map(odd, rows=True)] == [1, 3, 5]
+
+
+def test_what_a_row_draws_is_its_own_though_others_are_left_out():
+    def some(row):
+        return row if row["y"] > 2 else None
+
+    def each(row, generator):
+        return {"y": row["y"], "drawn": generator.integers(0, 2**60)}
+
+    [batch] = numbered(6).batch(6).map(some, rows=True).map(dict, rows=True).map(each, seed=1, rows=True)
+    alone = numbered(6).map(dict, rows=True).map(dict, rows=True).map(each, seed=1, rows=True)
+
+    assert batch["drawn"].tolist() == [row["drawn"] for row in alone][3:]
+
+
+def test_errors_after_a_map_of_batches_that_left_rows_out_name_the_batch():
+    def late(row):
+        return {"y": row["z"]} if row["y"] == 3 else row
+
+    with pytest.raises(penstock.DataError) as told:
+        list(numbered(4).batch(4).map(lambda batch: {"y": batch["y"][1:]}).map(late, rows=True))
+
+    assert str(told.value) == (
+        "map: late failed for row 2 of what is left of the batch that begins with row 0 of arrays in memory: "
+        "KeyError: 'z'"
+    )
+
+
 RESULTS = """
 data.map(lambda batch: None)
     gave None for a batch of 4 that begins with row 0 of arrays in memory; return a dict
 data.map(lambda batch: batch["y"])
     gave an object of type ndarray for a batch of 4 that begins with row 0 of
-data.map(lambda batch: {"y": batch["y"][:2]})
-    column 'y' has 2 rows for a batch of 4 that begins with row 0
+data.map(lambda batch: {"y": batch["y"][:2], "x": batch["x"]})
+    column 'x' has 4 rows, and 'y' 2, for a batch of 4 that begins with row 0
+data.map(lambda batch: {"y": range(5)})
+    column 'y' has 5 rows for a batch of 4 that begins with row 0 of arrays in memory; give back one
 data.map(lambda batch: {"y": batch["y"].sum()})
     column 'y' has a single value for a batch of 4 that begins
-data.map(lambda row: row if row["y"] < 2 else None, rows=True)
-    gave None for row 2 of arrays in memory; return a dict of
+data.map(lambda row: row["y"], rows=True)
+    gave an object of type int64 for row 0 of arrays in memory; return a dict of columns, or None to
 data.map(lambda row: {str(row["y"]): 1}, rows=True)
     the columns are 0 for row 0 of arrays in memory but 1 for row 1 of
 """

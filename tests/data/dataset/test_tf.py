@@ -1,6 +1,7 @@
 """A Dataset as a tf.data.Dataset; needs TensorFlow, which is an extra."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import penstock
@@ -53,3 +54,21 @@ def test_what_a_map_gives_back_is_seen_from_the_first_batch():
 def test_the_number_of_batches_is_known():
     assert numbered(5).batch(2).epochs(3).to_tf().cardinality() == 9
     assert numbered(5).batch(2).epochs().to_tf().cardinality() == tf.data.UNKNOWN_CARDINALITY
+
+
+@pytest.mark.parametrize(("values", "kind"), [([1, None], "int64"), ([True, None], "bool")])
+def test_a_type_without_a_value_for_none_is_told(values, kind):
+    dataset = penstock.from_arrays(pa.table({"age": values})).batch(2)
+
+    with pytest.raises(
+        tf.errors.UnknownError, match=f"'age': lacks values, which {kind} cannot say; say what to"
+    ):
+        list(dataset.to_tf())
+
+
+def test_rows_that_are_left_out():
+    part = (
+        numbered(9).filter(pc.field("y") > 2).batch(4).map(lambda batch: {"y": batch["y"][batch["y"] != 4]})
+    )
+
+    assert [batch["y"].numpy().tolist() for batch in part.to_tf()] == [[3, 5, 6], [7, 8]]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.prep.hashes import value_hashes
+from penstock.readers.hashes import value_hashes
 
 EVERY_TYPE = {
     "uint64": pa.array([1, 2**64 - 1, None, 2], pa.uint64()),

@@ -1,11 +1,11 @@
-"""Predictions on disk: whole, or not there."""
+"""Tables on disk: whole, or not there."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.run.predict import write_output
+from penstock.readers.table_write import write_output
 
 
 def batches(*sizes, start=0):
@@ -20,7 +20,7 @@ def then_fail(source):
 
 
 def test_a_folder_of_parts_in_order_each_ended_by_the_batch_that_fills_it(tmp_path):
-    write_output(tmp_path / "scores", batches(2, 2, 2, 1), rows_per_part=3)
+    write_output(tmp_path / "scores", batches(2, 2, 2, 1), "--predict_output_path", rows_per_part=3)
 
     parts = sorted((tmp_path / "scores").iterdir())
     assert [part.name for part in parts] == ["part-00000.parquet", "part-00001.parquet"]
@@ -31,7 +31,7 @@ def test_a_file_that_exists_is_never_replaced(tmp_path):
     (tmp_path / "scores.csv").write_text("old")
 
     with pytest.raises(ConfigError, match=r"scores\.csv' exists already; remove it, or choose another name"):
-        write_output(tmp_path / "scores.csv", batches(2))
+        write_output(tmp_path / "scores.csv", batches(2), "--predict_output_path")
 
     assert (tmp_path / "scores.csv").read_text() == "old"
 
@@ -39,7 +39,7 @@ def test_a_file_that_exists_is_never_replaced(tmp_path):
 @pytest.mark.parametrize("name", ["scores", "scores.parquet", "scores.csv"])
 def test_what_fails_on_the_way_leaves_nothing(tmp_path, name):
     with pytest.raises(ZeroDivisionError):
-        write_output(tmp_path / name, then_fail(batches(2)))
+        write_output(tmp_path / name, then_fail(batches(2)), "--predict_output_path")
 
     assert list(tmp_path.iterdir()) == []
 
@@ -54,9 +54,9 @@ def test_a_disk_that_is_full_at_the_end_too_hides_neither_the_error_nor_leaves_a
         def close(self):
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("penstock.run.predict.open_writer", lambda *_: FullDisk())
+    monkeypatch.setattr("penstock.readers.table_write.open_writer", lambda *_: FullDisk())
     with pytest.raises(ZeroDivisionError):
-        write_output(tmp_path / "scores", batches(1))
+        write_output(tmp_path / "scores", batches(1), "--predict_output_path")
 
     assert list(tmp_path.iterdir()) == []
 
@@ -66,14 +66,13 @@ def test_what_a_killed_run_left_is_swept_away_and_an_empty_folder_is_used(tmp_pa
     (tmp_path / ".scores.tmp").mkdir()
     (tmp_path / ".scores.tmp" / "part-00000.parquet").touch()
 
-    write_output(tmp_path / "scores", batches(1))
+    write_output(tmp_path / "scores", batches(1), "--predict_output_path")
 
     assert [path.name for path in tmp_path.iterdir()] == ["scores"]
 
 
 @pytest.mark.parametrize("name", ["scores", "scores.parquet"])
 def test_no_rows(tmp_path, name):
-    with pytest.raises(ConfigError, match=r"^--predict_input_path: there are no rows to score$"):
-        write_output(tmp_path / name, batches())
+    assert write_output(tmp_path / name, batches(), "--predict_output_path") == 0
 
     assert list(tmp_path.iterdir()) == []
