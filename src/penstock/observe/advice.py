@@ -1,17 +1,20 @@
-"""The step advisor: when the model waits for its data, which setting to change, and what that costs in memory.
+"""What a run would better change: how it reads, when the model waits for its data, and how long it trains.
 
-A pure function of what a run has measured. The rules follow docs/tuning.md: nothing is said where waiting is too
-little to matter, and worker processes are named only where parsing takes clearly longer than what has to stay in the
-training process.
+Pure functions of what a run has measured. The rules of the step advisor follow docs/tuning.md: nothing is said where
+waiting is too little to matter, and worker processes are named only where parsing takes clearly longer than what has to
+stay in the training process. Of quality nothing is said that could be noise of the evaluated rows.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.config.sizes import MIB, format_size
 from penstock.data.memory_plan import worker_bytes
+from penstock.metrics.sections import Best, best_value
 from penstock.prep.rewrite import RewriteOptions
+from penstock.training.best import smaller_is_better
 
 WORTH_SAYING = 0.2
 """Share of the time spent waiting from which on a change pays."""
@@ -26,6 +29,14 @@ LARGE_SHUFFLE_BYTES = 16 * MIB
 """What lies in a processor's cache; beyond it, mixing rows takes most of the data path's time."""
 ROW_FORMATS = {"CsvDataset": "CSV files", "JsonDataset": "JSON lines", "TFRecordDataset": "TFRecord files"}
 """Formats of which every column is read for a few, and that Parquet nearly always beats in size and speed."""
+MIN_EVALUATIONS = 3
+"""From which on a trend is one; of two, the change must be `CLEAR` times as large."""
+CLEAR = 4.0
+MIN_WORSENING = 0.005
+"""Of a loss as a part of it, of a metric such as AUC as it is; of few rows 1 / sqrt(rows), which chance hardly gives."""
+MIN_RISE = 0.002
+"""Of an AUC that rises while the log loss of the same rows worsens."""
+ORDER, PROBABILITIES = ("auc", "grouped_auc"), ("log_loss", "binary_cross_entropy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +149,57 @@ def _faster_reading(facts: DataPathFacts) -> tuple[str, str, int]:
         return f"nothing is read ahead for lack of memory: {limit}", "memory.limit", extra_bytes
     change = "`penstock inspect` says what is wrong with the files, `penstock rewrite` puts it right"
     return change, setting, 0
+
+
+# --- Quality ---------------------------------------------------------------------------------------------
+
+
+def advise_on_quality(evaluations: Sequence[Mapping[str, Any]]) -> Advice | None:
+    """Of the evaluations of a run, up to the step that it ended with: what got worse by training on, and the cure."""
+    if len(evaluations) < 2:
+        return None
+    first, last = evaluations[0], evaluations[-1]
+    least = max(MIN_WORSENING, 1 / math.sqrt(max(1, last["rows"])))
+    if len(evaluations) < MIN_EVALUATIONS:
+        least *= CLEAR
+    curves: dict[str, list[float]] = {}
+    for name in (*last["metrics"], *last["losses"]):
+        found = [{**each["metrics"], **each["losses"]}.get(name) for each in evaluations]
+        known = [value for value in found if value is not None]
+        if len(known) == len(found):
+            curves[name] = known
+    for order, probabilities in ((one, other) for one in ORDER for other in PROBABILITIES):
+        for name, rising in curves.items():
+            loss = probabilities + name.removeprefix(order)  # of the same tower
+            if not name.startswith(order) or loss not in curves:
+                continue
+            worsening = curves[loss]
+            lowest = worsening.index(min(worsening))
+            is_worse = worsening[-1] - worsening[lowest] > least * abs(worsening[lowest])
+            if is_worse and rising[-1] - rising[lowest] > MIN_RISE:
+                best_step = evaluations[lowest]["step"]
+                return Advice(
+                    f"{name} rose from {rising[lowest]:.4f} to {rising[-1]:.4f} while {loss} worsened from "
+                    f"{worsening[lowest]:.4f} (step {best_step:,}) to {worsening[-1]:.4f}: the order gets better, the "
+                    "probabilities get worse",
+                    f"where probabilities count, train_config.early_stopping: {{metric: {loss}, patience: 2}}, "
+                    "or a lower learning rate",
+                    "train_config.early_stopping",
+                )
+    for name, values in curves.items():
+        is_smaller_better = smaller_is_better(name, last["losses"])
+        if not is_smaller_better and best_value(name) is not Best.max:
+            continue
+        best, worsened = max(values), values[0] - values[-1]
+        if is_smaller_better:
+            best, worsened = min(values), -worsened / (abs(values[0]) or 1.0)
+        if values[0] == best and worsened > least:
+            shorter = f"train_config.num_epochs: {first['epoch']}" if first["epoch"] else "fewer steps"
+            return Advice(
+                f"{name} was best at the first evaluation: {values[0]:.4f} at step {first['step']:,}, "
+                f"{values[-1]:.4f} at step {last['step']:,}",
+                f"train for less ({shorter}), with a lower learning rate, or with "
+                f"train_config.early_stopping: {{metric: {name}, patience: 2}}",
+                "train_config.early_stopping",
+            )
+    return None

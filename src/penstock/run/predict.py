@@ -3,7 +3,7 @@
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +18,7 @@ from penstock.config.errors import ConfigError, hint
 from penstock.config.sizes import MIB
 from penstock.data.chain import ByRows
 from penstock.data.memory_plan import share_data_path
+from penstock.observe.summary import StageUse, measured_use
 from penstock.readers.sections import BadRows
 from penstock.run.data import build_batch, open_batches, source_of
 from penstock.run.requirements import require_for_prediction
@@ -124,6 +125,8 @@ class PredictionResult:
     rows: int
     seconds: float
     memory: MemoryReport
+    stages: Sequence[StageUse] = ()
+    """What each stage was to hold, and what it held."""
 
 
 def predict(
@@ -159,7 +162,7 @@ def predict(
     options: dict[str, Any] = {"reserved_columns": reserved_columns, "checkpoint": checkpoint}
     if output is not None:
         return predict_files(run, str(table_or_path), str(output), **options)
-    with opened(run, str(table_or_path), **options) as (_, _, batches):
+    with opened(run, str(table_or_path), **options) as (_, _, _, batches):
         return pa.Table.from_batches(list(batches))
 
 
@@ -171,10 +174,10 @@ def predict_files(run: RunConfig, input_path: str, output_path: str, **options: 
     started_at = time.perf_counter()
     output = Path(output_path)
     require_free(output)
-    with opened(run, input_path, **options) as (checkpoint, session, batches):
+    with opened(run, input_path, **options) as (checkpoint, session, stages, batches):
         rows = write_output(output, batches)
     seconds = time.perf_counter() - started_at
-    return PredictionResult(output, checkpoint, rows, seconds, session.monitor.report)
+    return PredictionResult(output, checkpoint, rows, seconds, session.monitor.report, stages())
 
 
 @contextmanager
@@ -188,8 +191,8 @@ def opened(
     limit: int | None = None,
     checkpoint: str | None = None,
     plain: bool = True,
-) -> Iterator[tuple[Path, Session, Iterator[pa.RecordBatch]]]:
-    """The checkpoint, the session, and the scores as a stream, in input order."""
+) -> Iterator[tuple[Path, Session, Callable[[], Sequence[StageUse]], Iterator[pa.RecordBatch]]]:
+    """The checkpoint, the session, what stages held so far, and the scores as a stream, in input order."""
     require_for_prediction(run)
     data = run.data_config
     batch_size = batch_size or data.resolved_eval_batch_size()
@@ -205,6 +208,7 @@ def opened(
     )
     with computing(run) as session, ExitStack() as stack:
         model, opened_checkpoint, budget = open_scoring(run, checkpoint, session, batch_size)
+        model_bytes = max(0, session.monitor.sample() - budget.shares["process"].limit_bytes)
         stack.enter_context(session.monitor.stage("predict"))
         known = list(model.model.prediction_names)
         for name in output_columns or ():
@@ -228,4 +232,7 @@ def opened(
                     if left == 0:
                         return
 
-        yield opened_checkpoint.path, session, watched()
+        def stages() -> Sequence[StageUse]:
+            return measured_use(budget, session.monitor.report, model_bytes)
+
+        yield opened_checkpoint.path, session, stages, watched()
