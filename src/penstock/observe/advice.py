@@ -33,7 +33,7 @@ MIN_EVALUATIONS = 3
 """From which on a trend is one; of two, the change must be `CLEAR` times as large."""
 CLEAR = 4.0
 MIN_WORSENING = 0.005
-"""Of a loss as a part of it, of a metric such as AUC as it is; of few rows 1 / sqrt(rows), which chance hardly gives."""
+"""Of a loss as a part of it, of a metric such as AUC as it is; with few rows 1 / sqrt(rows), to keep noise out."""
 MIN_RISE = 0.002
 """Of an AUC that rises while the log loss of the same rows worsens."""
 ORDER, PROBABILITIES = ("auc", "grouped_auc"), ("log_loss", "binary_cross_entropy")

@@ -36,14 +36,13 @@ def training_summary(
         of_step = "" if result.evaluated_step == result.steps else f"step {result.evaluated_step:,}: "
         found = of_step + results(result.metrics, result.losses, remarks, "" if verbose else ALL_RESULTS)
     done = [counted(result.steps, "step"), counted(result.epochs, "epoch"), counted(result.rows, "row")]
-    all_done, speed = ", ".join(done), f"nothing left to train after {', '.join(done)}"
+    speed = f"nothing was left to train after {', '.join(done)}"
     if result.trained_rows and result.seconds:
-        speed = f"{rate(result.trained_rows, result.seconds)}: {all_done} in {result.seconds:.1f} s"
-        if result.trained_rows < result.rows:
-            here = f"{counted(result.trained_rows, 'row')} in {result.seconds:.1f} s"
-            speed = f"{rate(result.trained_rows, result.seconds)}: {here}; {all_done} in all"
-    where = f"{result.model_dir}, checkpoint {result.checkpoint.name}"
-    where += "" if result.report is None else f", page {result.report.name}"
+        in_all = " in all" if result.trained_rows < result.rows else ""
+        over = f"over {result.seconds:.1f} s"
+        speed = f"{rate(result.trained_rows, result.seconds)} {over}; {', '.join(done)}{in_all}"
+    page = "" if result.report is None else f", {result.report.name}"
+    where = f"{result.model_dir} (checkpoint {result.checkpoint.name}{page})"
     command = predict_command(result.model_dir)
     if result.exit_code:
         command = f"penstock train {result.model_dir / 'run.yaml'} --continue_train"
@@ -132,7 +131,7 @@ def rate(num_rows: int, seconds: float) -> str:
 
 def rows_in_seconds(num_rows: int, seconds: float) -> str:
     """Everything since the command began to work is in it."""
-    return f"{rate(num_rows, seconds)}: {counted(num_rows, 'row')} in {seconds:.1f} s, loading included"
+    return f"{rate(num_rows, seconds)} over {seconds:.1f} s, loading included; {counted(num_rows, 'row')}"
 
 
 def predict_command(model_dir: Path, checkpoint_path: str | None = None) -> str:
