@@ -153,14 +153,18 @@ class TensorDifference:
         return bool(self.missing or self.extra or self.changed)
 
     def __str__(self) -> str:
-        """Of each kind the first, and how many more there are."""
+        return self.shown(10)
+
+    def shown(self, num_names: int) -> str:
+        """Of each kind of difference the first names, and how many more there are."""
         parts = {
             "missing in the checkpoint": self.missing,
             "only in the checkpoint": self.extra,
             "not alike": self.changed,
         }
         return "; ".join(
-            f"{title}: {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+            f"{title}: {', '.join(names[:num_names])}"
+            + (f" and {len(names) - num_names} more" if len(names) > num_names else "")
             for title, names in parts.items()
             if names
         )

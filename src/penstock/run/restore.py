@@ -186,20 +186,27 @@ def fine_tune(run: RunConfig, training: Training, path: str, map_file: str | Non
     logger.info("fine-tuning from %s", checkpoint.path)
     if problem := other_meaning(checkpoint, run):  # which fine-tuning learns
         logger.warning("fine-tuning from %s", problem)
-    with named_difference(checkpoint, run):
-        difference = load_renamed(checkpoint, training.sharded.module, map_file)
+    difference = load_renamed(checkpoint, training.sharded.module, map_file)
     if difference:
         logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
 
 
 @contextmanager
 def named_difference(checkpoint: Checkpoint, run: RunConfig) -> Iterator[None]:
-    """Where tensors do not fit the model, name the first setting by which the run that wrote them differs."""
+    """Where tensors do not fit the model, name the first setting by which the run that wrote them differs.
+
+    Another model is refused before: its tensors may have the same names and shapes.
+    """
+    folder = ModelDir(checkpoint.path.parent.parent)
+    before = folder.written_config() if checkpoint.path.parent == folder.checkpoints else {}
+    now = yaml.safe_load(dump_yaml(run))
+    cure = f"set it back (as in {folder.run_file}), or train anew with another --model_dir"
+    was, has = model_name(before), model_name(now)
+    if was not in (None, has):
+        raise CheckpointError(f"{checkpoint.path}: was trained as {was}, the run file has {has}; {cure}")
     try:
         yield
     except TensorMismatch as mismatch:
-        folder = ModelDir(checkpoint.path.parent.parent)
-        before, now = folder.written_config(), yaml.safe_load(dump_yaml(run))
         found = [
             each
             for each in differences([before, now] if before else [now])
@@ -213,10 +220,7 @@ def named_difference(checkpoint: Checkpoint, run: RunConfig) -> Iterator[None]:
         was, has = first.values
         what = f"without {first.key}" if was is None else f"with {first.key} {was}"
         what += f", the run file has {'none' if has is None else has}"
-        if model_name(before) != model_name(now):
-            what, others = f"as {model_name(before)}, the run file has {model_name(now)}", []
         more = f" ({counted(len(others), 'more setting differs', 'more settings differ')})" if others else ""
-        cure = f"set it back (as in {folder.run_file}), or train anew with another --model_dir"
         raise CheckpointError(f"{checkpoint.path}: was trained {what}{more}; {cure}") from mismatch
 
 

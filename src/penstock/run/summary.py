@@ -30,7 +30,7 @@ def training_summary(
     """`attainable_auc` is the AUC that no model can pass, where that is known."""
     remarks = dict(result.remarks)
     if attainable_auc is not None:
-        remarks["auc"] = f"{attainable_auc:.4f} is the best that any model can reach"
+        remarks["auc"] = f"{attainable_auc:.4f} is attainable"
     found = "nothing was evaluated"
     if result.evaluated_step is not None:
         of_step = "" if result.evaluated_step == result.steps else f"step {result.evaluated_step:,}: "

@@ -83,4 +83,4 @@ def load_whole_model(checkpoint: Checkpoint, model: torch.nn.Module) -> None:
     """Bring a model, and not its optimizers, to where it was; nothing of it may be missing or left over."""
     difference = load_model_state(checkpoint, model)
     if difference:
-        raise TensorMismatch(f"{checkpoint.path}: does not fit this model: {difference}")
+        raise TensorMismatch(f"{checkpoint.path}: does not fit this model: {difference.shown(1)}")
