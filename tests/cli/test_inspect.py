@@ -51,9 +51,9 @@ def test_the_runs_of_a_folder_beside_each_other(trained_desk: Desk):
     assert [run["best"] for run in found] == ["step-2", "step-2"]
     assert lines[0] == "runs"
     assert lines[3].split() == [
-        *("run", "model", "steps", "auc", "binary_cross_entropy", "best", "state", "started", "accuracy")
+        *("run", "model", "steps", "auc", "accuracy", "best", "state", "started", "binary_cross_entropy")
     ]
-    assert re.fullmatch(r"  one +deepfm +2 +\d\.\d{4} +0\.\d{4} +step-2 +ended +[-\d]+ [:\d]+", lines[4])
+    assert re.fullmatch(r"  one +deepfm +2 +\d\.\d{4} +step-2 +ended +[-\d]+ [:\d]+ +0\.\d{4}", lines[4])
     assert max(map(len, inspect("runs").as_text(80).splitlines())) <= 80
     with ModelDir(trained_desk.folder / "runs/two").lock(resume=True):
         assert [run["state"] for run in inspect("runs").table] == ["ended", "running"]

@@ -91,13 +91,12 @@ def evaluations(rows=100_000, **curves):
 
 WORSE_PROBABILITIES = (
     "auc rose from 0.7400 to 0.7500 while binary_cross_entropy worsened from 0.4900 (step 10) to 0.5100: the order "
-    "gets better, the probabilities get worse; where probabilities count, train_config.early_stopping: "
-    "{metric: binary_cross_entropy, patience: 2}, or a lower learning rate"
+    "gets better, the probabilities get worse; where those count, a lower learning rate, or "
+    "train_config.early_stopping: {metric: binary_cross_entropy, patience: 2}"
 )
 BEST_AT_FIRST = (
-    "auc was best at the first evaluation: 0.7500 at step 10, 0.7300 at step 30; train for less "
-    "(train_config.num_epochs: 1), with a lower learning rate, or with train_config.early_stopping: "
-    "{metric: auc, patience: 2}"
+    "auc was best at the first evaluation: 0.7500 at step 10, 0.7300 at step 30; train_config.num_epochs: 1, "
+    "a lower learning rate, or train_config.early_stopping: {metric: auc, patience: 2}"
 )
 QUALITY = {
     "order up, probabilities down": (
@@ -115,6 +114,14 @@ QUALITY = {
         .replace("0.7500", "0.4900")
         .replace("0.7300", "0.5100"),
     ),
+    "best long before the end": (
+        evaluations(auc=[0.74, 0.75, 0.74, 0.73]),
+        BEST_AT_FIRST.replace("the first evaluation", "evaluation 2 of 4")
+        .replace("step 30", "step 40")
+        .replace("step 10", "step 20")
+        .replace("epochs: 1", "epochs: 2"),
+    ),
+    "best shortly before the end": (evaluations(auc=[0.73, 0.74, 0.75, 0.735]), None),
     "two evaluations, clearly": (
         evaluations(auc=[0.75, 0.70]),
         BEST_AT_FIRST.replace("0.7300 at step 30", "0.7000 at step 20"),
@@ -131,7 +138,7 @@ QUALITY = {
     "nobody knows which way is better": (evaluations(brier=[0.2, 0.3, 0.4]), None),
     "undefined at first": (evaluations(auc=[None, 0.74, 0.73]), None),
     "another tower": (
-        evaluations(auc_click=[0.74, 0.745, 0.75], binary_cross_entropy_buy=[0.50, 0.49, 0.51]),
+        evaluations(auc_click=[0.74, 0.745, 0.75], binary_cross_entropy_buy=[0.50, 0.49, 0.495]),
         None,
     ),
 }

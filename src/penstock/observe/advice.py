@@ -5,6 +5,7 @@ waiting is too little to matter, and worker processes are named only where parsi
 stay in the training process. Of quality nothing is said that could be noise of the evaluated rows.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ LARGE_SHUFFLE_BYTES = 16 * MIB
 ROW_FORMATS = {"CsvDataset": "CSV files", "JsonDataset": "JSON lines", "TFRecordDataset": "TFRecord files"}
 """Formats of which every column is read for a few, and that Parquet nearly always beats in size and speed."""
 MIN_EVALUATIONS = 3
-"""From which on a trend is one; of two, the change must be `CLEAR` times as large."""
+"""With the best one, from which on a trend is one; of two, the change must be `CLEAR` times as large."""
 CLEAR = 4.0
 MIN_WORSENING = 0.005
 """Of a loss as a part of it, of a metric such as AUC as it is; with few rows 1 / sqrt(rows), to keep noise out."""
@@ -158,48 +159,49 @@ def advise_on_quality(evaluations: Sequence[Mapping[str, Any]]) -> Advice | None
     """Of the evaluations of a run, up to the step that it ended with: what got worse by training on, and the cure."""
     if len(evaluations) < 2:
         return None
-    first, last = evaluations[0], evaluations[-1]
-    least = max(MIN_WORSENING, 1 / math.sqrt(max(1, last["rows"])))
-    if len(evaluations) < MIN_EVALUATIONS:
-        least *= CLEAR
-    curves: dict[str, list[float]] = {}
+    last, curves = evaluations[-1], dict[str, list[float]]()
     for name in (*last["metrics"], *last["losses"]):
         found = [{**each["metrics"], **each["losses"]}.get(name) for each in evaluations]
         known = [value for value in found if value is not None]
         if len(known) == len(found):
             curves[name] = known
-    for order, probabilities in ((one, other) for one in ORDER for other in PROBABILITIES):
-        for name, rising in curves.items():
+
+    def best_of(name: str) -> int | None:
+        """Which evaluation was the best, where the last is worse by more than noise."""
+        values, is_loss = curves[name], smaller_is_better(name, last["losses"])
+        if not is_loss and best_value(name) is not Best.max:
+            return None
+        index = values.index(min(values) if is_loss else max(values))
+        worse = abs(values[-1] - values[index]) / ((abs(values[index]) or 1.0) if is_loss else 1.0)
+        least = max(MIN_WORSENING, 1 / math.sqrt(max(1, last["rows"])))
+        return index if worse > least * (1 if len(values) - index >= MIN_EVALUATIONS else CLEAR) else None
+
+    def advice(reason: str, name: str, less: str) -> Advice:
+        stopping = f"train_config.early_stopping: {{metric: {name}, patience: 2}}"
+        return Advice(reason, f"{less}a lower learning rate, or {stopping}", "train_config.early_stopping")
+
+    bests = {name: index for name in curves if (index := best_of(name)) is not None}
+    for order, probabilities in itertools.product(ORDER, PROBABILITIES):
+        for name, values in curves.items():
             loss = probabilities + name.removeprefix(order)  # of the same tower
-            if not name.startswith(order) or loss not in curves:
+            index = bests.get(loss)
+            if not name.startswith(order) or index is None or values[-1] - values[index] <= MIN_RISE:
                 continue
-            worsening = curves[loss]
-            lowest = worsening.index(min(worsening))
-            is_worse = worsening[-1] - worsening[lowest] > least * abs(worsening[lowest])
-            if is_worse and rising[-1] - rising[lowest] > MIN_RISE:
-                best_step = evaluations[lowest]["step"]
-                return Advice(
-                    f"{name} rose from {rising[lowest]:.4f} to {rising[-1]:.4f} while {loss} worsened from "
-                    f"{worsening[lowest]:.4f} (step {best_step:,}) to {worsening[-1]:.4f}: the order gets better, the "
-                    "probabilities get worse",
-                    f"where probabilities count, train_config.early_stopping: {{metric: {loss}, patience: 2}}, "
-                    "or a lower learning rate",
-                    "train_config.early_stopping",
-                )
-    for name, values in curves.items():
-        is_smaller_better = smaller_is_better(name, last["losses"])
-        if not is_smaller_better and best_value(name) is not Best.max:
-            continue
-        best, worsened = max(values), values[0] - values[-1]
-        if is_smaller_better:
-            best, worsened = min(values), -worsened / (abs(values[0]) or 1.0)
-        if values[0] == best and worsened > least:
-            shorter = f"train_config.num_epochs: {first['epoch']}" if first["epoch"] else "fewer steps"
-            return Advice(
-                f"{name} was best at the first evaluation: {values[0]:.4f} at step {first['step']:,}, "
-                f"{values[-1]:.4f} at step {last['step']:,}",
-                f"train for less ({shorter}), with a lower learning rate, or with "
-                f"train_config.early_stopping: {{metric: {name}, patience: 2}}",
-                "train_config.early_stopping",
+            return advice(
+                f"{name} rose from {values[index]:.4f} to {values[-1]:.4f} while {loss} worsened from "
+                f"{curves[loss][index]:.4f} (step {evaluations[index]['step']:,}) to {curves[loss][-1]:.4f}: the "
+                "order gets better, the probabilities get worse",
+                loss,
+                "where those count, ",
             )
+    for name, index in bests.items():
+        which = "the first evaluation" if not index else f"evaluation {index + 1} of {len(evaluations)}"
+        best, values = evaluations[index], curves[name]
+        less = f"train_config.num_epochs: {best['epoch']}, " if best["epoch"] else "fewer steps, "
+        return advice(
+            f"{name} was best at {which}: {values[index]:.4f} at step {best['step']:,}, "
+            f"{values[-1]:.4f} at step {last['step']:,}",
+            name,
+            less,
+        )
     return None

@@ -377,7 +377,7 @@ def inspect_runs(path: Path, folders: Sequence[Path]) -> Inspection:
         folder, because = ModelDir(run.path), run.end.get("stopped_because")
         state = "running" if folder.is_training() else "ended" if run.end else "killed"
         if because and state == "ended":
-            state = "interrupted" if because.startswith("a signal") else "stopped early"
+            state = "interrupted" if because.startswith("a signal") else "stopped"
         metric = BestMetric((run.config.get("export_config") or {}).get("best_exporter_metric", "auc"))
         started, best = folder.started_at, best_step(run.evaluations, metric)
         rows.append(
@@ -393,15 +393,13 @@ def inspect_runs(path: Path, folders: Sequence[Path]) -> Inspection:
                 "started": None if started is None else f"{datetime.fromtimestamp(started):%Y-%m-%d %H:%M}",
             }
         )
-    # Of the values those first that most runs have: the last columns go where there is no space for all.
-    names = Counter(name for part in ("metrics", "losses") for row in rows for name in row[part])
+    # Metrics that most runs have come first; the last columns go where there is no space for all.
+    counts = [Counter(name for row in rows for name in row[part]) for part in ("metrics", "losses")]
+    names = [name for count in counts for name, _ in count.most_common()]
     shown = []
     for row in rows:
         found = {**row["losses"], **row["metrics"]}
-        values = {
-            name: f"{found[name]:.4f}" if found.get(name) is not None else ""
-            for name, _ in names.most_common()
-        }
+        values = {name: f"{found[name]:.4f}" if found.get(name) is not None else "" for name in names}
         facts = {name: "" if row[name] is None else str(row[name]) for name in ("best", "state", "started")}
         head = {"run": row["run"], "model": row["model"] or "", "steps": f"{row['steps']:,}"}
         shown.append({**head, **dict(list(values.items())[:_SHOWN_VALUES]), **facts, **values})
