@@ -90,12 +90,12 @@ class TrainResult:
     """The best step, where a run with early stopping went back to it; `checkpoint` is the one of this step."""
     advice: str | None = None
     """What the step advisor would change, where the model waited for its data."""
-    quality_advice: str | None = None
-    """What got worse by training on, and the cure."""
     remarks: Mapping[str, str] = field(default_factory=dict)
     """By metric: why it is undefined, how many rows it is without, how many groups it is over."""
     report: Path | None = None
     """The page that explains the run; None where it could not be written."""
+    quality_advice: str | None = None
+    """What got worse by training on, and the cure."""
 
 
 def train(
