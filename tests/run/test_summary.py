@@ -134,7 +134,7 @@ def test_what_else_there_is_to_say_of_a_training(facts, lines):
     assert {index: shown[index] for index in lines} == lines
 
 
-def test_how_well_rows_were_mixed_is_a_detail():
+def test_how_well_rows_were_mixed_is_a_detail_unless_they_are_not():
     mixed = replace(TRAINED, shuffle={"block_coverage": 0.873, "label_autocorrelation": 0.0123})
 
     assert training_summary(mixed).splitlines() == FIVE_LINES
@@ -142,6 +142,9 @@ def test_how_well_rows_were_mixed_is_a_detail():
         "shuffle  a batch draws on 87% of the blocks that an ideal shuffle would;",
         "         neighbouring labels correlate by 0.012",
     ]
+    assert training_summary(replace(TRAINED, shuffle={"block_coverage": 0.4})).splitlines()[1] == (
+        "shuffle  a batch draws on 40% of the blocks that an ideal shuffle would"
+    )
 
 
 def test_evaluation():

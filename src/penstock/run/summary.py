@@ -22,6 +22,8 @@ from penstock.run.train import TrainResult
 
 ALL_RESULTS = "-v"
 """Where those values are that one line has no space for."""
+POOR_SHUFFLE = 0.5
+"""Blocks that a batch draws on, as a part of those of an ideal shuffle, below which that is worth a line."""
 
 
 def training_summary(
@@ -81,7 +83,7 @@ def remarks_of_training(result: TrainResult, verbose: bool) -> Lines:
             ("best", f"step-{result.best_step}; eval and predict take it with --checkpoint_path best")
         )
     lines += [("advice", text) for text in (result.quality_advice, result.advice) if text is not None]
-    if verbose and result.shuffle:
+    if result.shuffle and (verbose or result.shuffle["block_coverage"] < POOR_SHUFFLE):
         mixed = f"{result.shuffle['block_coverage']:.0%} of the blocks that an ideal shuffle would"
         if "label_autocorrelation" in result.shuffle:
             mixed += f"; neighbouring labels correlate by {result.shuffle['label_autocorrelation']:.3f}"
