@@ -14,8 +14,7 @@ import torch
 from torch.nn import functional
 
 import penstock
-from penstock.metrics import TrainMetricWrapper
-from penstock.metrics.auc import AUC, DecayAUC
+from penstock.metrics import AUC, DecayAUC, TrainMetricWrapper
 
 NUM_ITEMS = 100
 

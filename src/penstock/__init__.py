@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock import metrics as metrics
     from penstock.config.errors import BudgetExceeded, CheckpointError, ConfigError, DataError, PenstockError
     from penstock.data.arrow_numpy import Ragged
     from penstock.data.dataset import Dataset
@@ -125,6 +126,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("penstock")
+    if name == "metrics":
+        return import_module("penstock.metrics")
     if name not in _PLACES:
         raise AttributeError(f"module 'penstock' has no attribute '{name}'")
     return getattr(import_module(_PLACES[name]), name)

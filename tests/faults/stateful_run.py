@@ -91,7 +91,7 @@ RUN = {
                     "tower_name": "watch",
                     "label_name": "watch",
                     "losses": [{"l2_loss": {}}],
-                    "metrics": [{"xauc": {"max_pairs": 2000}}],
+                    "metrics": [{"xauc": {}}],
                     "train_metrics": [{"xauc": {}, "decay_rate": 0.7, "decay_step": 5}],
                     "pareto_min_loss_weight": 0.1,
                 },

@@ -37,8 +37,11 @@ def every_help() -> str:
 
 
 def public_names() -> str:
-    """Every public name with its signature; classes with their public methods and properties."""
-    return "".join(f"{line}\n" for name in sorted(penstock.__all__) for line in _lines_of(name))
+    """Every public name with its signature; classes with their public methods and properties. How metrics are made."""
+    lines = [line for name in sorted(penstock.__all__) for line in _lines_of(name)]
+    metrics = [(name, getattr(penstock.metrics, name)) for name in sorted(penstock.metrics.__all__)]
+    lines += [f"metrics.{name}{_signature(made)}" for name, made in metrics if hasattr(made, "compute")]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _lines_of(name: str) -> Iterator[str]:

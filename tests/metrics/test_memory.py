@@ -81,11 +81,11 @@ def test_less_memory_gives_the_same_number_from_disk_or_from_fewer_rows(kind):
     [
         (GroupedAUC(), 1000, 120_000, 120_000),
         (ExactAUC(), 1000, 96_000, 96_000),
-        (XAUC(), 1000, 128_000, 128_000),
+        (XAUC(), 1000, 72_000, 72_000),
         (GroupedAUC(), 10_000_000, 24 * MIB, 240_000_000 + 16 * MIB),
         (ExactAUC(), 10_000_000, 16 * MIB, 256 * MIB),
-        (XAUC(), 10_000_000, 8 * MIB, 128 * MIB),
-        (XAUC(exact=True), 10_000_000, 800_000_000, 800_000_000),
+        (XAUC(), 10_000_000, 72 * 65_536, 72 * MIB),
+        (XAUC(exact=True), 10_000_000, 720_000_000, 720_000_000),
         (XAUC(in_batch=True), 10_000_000, 0, 0),
     ],
 )
@@ -106,27 +106,27 @@ def test_a_custom_metric_without_the_methods_for_it_is_not_in_the_plan():
         name: BoundMetric(name, metric, "y", "y") for name, metric in (("own", object()), ("xauc", XAUC()))
     }
 
-    assert memory_needs(metrics, 1000) == {"xauc": MemoryNeeds(128_000, 128_000)}
+    assert memory_needs(metrics, 1000) == {"xauc": MemoryNeeds(72_000, 72_000)}
     hold_within(metrics, 64_000, num_rows=1000)
 
 
 def test_a_window_needs_what_the_rows_of_its_steps_need():
     window = TrainMetricWrapper(XAUC(exact=True), decay_step=10)
 
-    assert window.memory_needs(num_rows=100) == MemoryNeeds(80_000, 80_000)
-    window.hold_within(8_000, num_rows=100)
+    assert window.memory_needs(num_rows=100) == MemoryNeeds(72_000, 72_000)
+    window.hold_within(7_200, num_rows=100)
     window.update(np.arange(10.0), np.arange(10.0))
     assert window.held_bytes == 10 * 24
 
 
 def test_more_rows_than_an_exact_xauc_may_hold_say_what_to_do():
     metric = XAUC(exact=True)
-    metric.hold_within(8_000, num_rows=100)
+    metric.hold_within(7_200, num_rows=100)
 
     with pytest.raises(BudgetExceeded) as caught:
         metric.update(np.arange(101.0), np.arange(101.0))
 
     assert str(caught.value) == (
-        "xauc: exact holds at most 100 rows and there are more; leave exact out, and pairs of a sample of the rows "
+        "xauc: exact holds at most 100 rows and there are more; leave exact out, and the pairs of a sample of the rows "
         "are counted, or raise memory.limit"
     )

@@ -1,10 +1,12 @@
 """docs/metrics.md shows what really happens."""
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+import penstock
 from benchmarks.measuring import decay_chart
 from benchmarks.measuring.shifting_run import watch
 from penstock.metrics import METRICS
@@ -16,6 +18,28 @@ def test_every_metric_has_a_row():
     rows = re.findall(r"^\| `(\w+)` \|.*\| `[a-z].*` \|$", PAGE.read_text(), re.MULTILINE)
 
     assert sorted(rows) == sorted(METRICS)
+
+
+def test_every_class_has_a_row_with_its_arguments():
+    rows = re.findall(r"^\| (`[A-Z].*?) \| (.*)\|$", PAGE.read_text(), re.MULTILINE)
+    shown = {name: given for names, given in rows for name in re.findall(r"`(\w+)`", names)}
+    metrics = {
+        name for name in penstock.metrics.__all__ if hasattr(getattr(penstock.metrics, name), "compute")
+    }
+
+    assert shown.keys() == metrics - {"Metric", "TrainMetricWrapper"}
+    for name, given in shown.items():
+        arguments = set(re.findall(r"`(\w+)=", given)) - ({"weight"} if name == "GroupedXAUC" else set())
+        assert arguments == inspect.signature(getattr(penstock.metrics, name)).parameters.keys() - {
+            *("sample_ratio", "max_pairs", "max_pairs_per_group")
+        }
+
+
+def test_the_programs_print_what_they_say(capsys):
+    names: dict[str, object] = {}
+    for program in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        exec(program, names)
+        assert capsys.readouterr().out.strip() == program.rpartition("# ")[2].strip()
 
 
 def curves(picture):

@@ -28,7 +28,6 @@ OTHER_SETTINGS = [
     (NormalizedEntropy(), NormalizedEntropy(1e-6), "normalized_entropy", "eta", ("1e-12", "1e-06")),
     (MulticlassAUC(), MulticlassAUC(average="weighted"), "multiclass_auc", "average", ("macro", "weighted")),
     (GroupedAUC(), GroupedAUC("rows"), "grouped_auc", "weight", ("none", "rows")),
-    (GroupedXAUC(100), GroupedXAUC(5), "grouped_xauc", "max_pairs_per_group", ("100", "5")),
     (XAUC(), XAUC(in_batch=True), "xauc", "in_batch", ("False", "True")),
 ]
 
@@ -69,9 +68,7 @@ WRONG_SETTINGS = [
     (lambda: DecayAUC(10).decay(2.0), "auc: decays by a rate from 0 to 1, not 2.0"),
     (lambda: Accuracy(threshold=2.0), "accuracy: threshold 2.0, top_k 1: from 0 to 1"),
     (lambda: NDCGAtK(0), "ndcg_at_k: top_k is 0; it looks at 1 candidate or more"),
-    (lambda: XAUC(sample_ratio=0.0), "xauc: sample_ratio 0.0, max_pairs None: above 0 and up to 1"),
     (lambda: XAUC(in_batch=True, exact=True), "in_batch and exact exclude each other"),
-    (lambda: GroupedXAUC(0), "max_pairs_per_group is 0; it must be at least 1"),
     (lambda: GroupedAUC("clicks"), "weight is 'clicks'; it is one of none, rows, positives"),
     (lambda: TrainMetricWrapper(AUC(), 1.0), "decay_rate 1.0: rates are from 0 to below 1"),
     (lambda: TrainMetricWrapper(AUC(), 0.9, 1.5), "decay_step 1.5: windows have a whole number of steps"),

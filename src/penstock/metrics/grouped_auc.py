@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from penstock.config.errors import DataError
 from penstock.metrics.grouped import NULL_KEY, GroupedMetric, Totals, arrow_ids, group_keys
 from penstock.metrics.metric import Values
+from penstock.metrics.order import Indices, order_codes, segment_starts, sorted_keys
 from penstock.metrics.spool import LIMIT_BYTES, Rows
-
-Indices = NDArray[np.int64]
 
 MAX_NAMED_ROWS = 1 << 16
 """Ids that are not integers are remembered of so many rows: large groups are among the first rows."""
@@ -146,7 +145,7 @@ def _largest_of(
     rows: Rows, count: int, last: tuple[int, int] | None
 ) -> Iterator[tuple[int, int, float | None]]:
     """The largest groups of one part, as far as they come before the last one that was found so far."""
-    order, keys = _sorted_keys(np.array(rows["key"]))
+    order, keys = sorted_keys(np.array(rows["key"]))
     starts = segment_starts(keys)
     sizes = np.diff(starts, append=len(keys))
     for index in np.argsort(-sizes, kind="stable")[:count]:
@@ -173,13 +172,6 @@ def _tied_pairs(words: NDArray[np.uint64], starts: Indices) -> Indices:
     return pairs
 
 
-def segment_starts(values: NDArray[Any]) -> Indices:
-    """Where another value begins."""
-    if not len(values):
-        return np.zeros(0, np.int64)
-    return np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
-
-
 def _sorted_words(
     keys: NDArray[np.uint64], preds: NDArray[Any], is_positive: NDArray[np.bool_]
 ) -> NDArray[np.uint64]:
@@ -187,38 +179,13 @@ def _sorted_words(
     if len(keys) and keys.max() < _MAX_NARROW_KEY:  # ids such as row numbers: they fit as they are
         words = keys << np.uint64(32)
     else:
-        order, keys = _sorted_keys(keys)
+        order, keys = sorted_keys(keys)
         is_new = np.zeros(len(keys), np.uint64)
         is_new[1:] = keys[1:] != keys[:-1]
         words = np.cumsum(is_new, dtype=np.uint64)
         words <<= np.uint64(32)
-    words |= _order_codes(preds)[order]
+    words |= order_codes(preds)[order]
     words <<= np.uint64(1)
     words |= is_positive[order]
     words.sort()
     return words
-
-
-def _sorted_keys(keys: NDArray[np.uint64]) -> tuple[Indices, NDArray[np.uint64]]:
-    """The order of the keys, and the keys in it; keys with enough free bits are sorted with the row's number."""
-    index_bits = np.uint64(len(keys).bit_length())
-    if not len(keys) or keys.max() >> (np.uint64(64) - index_bits):
-        order = np.argsort(keys)
-        return order, keys[order]
-    words = keys << index_bits
-    words |= np.arange(len(keys), dtype=np.uint64)
-    words.sort()
-    order = (words & ((np.uint64(1) << index_bits) - np.uint64(1))).view(np.int64)
-    words >>= index_bits
-    return order, words
-
-
-def _order_codes(preds: NDArray[Any]) -> NDArray[np.uint32]:
-    """Integers of 32 bits in the order of the predictions, equal where these are equal."""
-    with np.errstate(over="ignore"):
-        narrow = preds.astype(np.float32)
-    if preds.dtype != np.float32 and not np.array_equal(narrow, preds):
-        return np.unique(preds, return_inverse=True)[1].astype(np.uint32)
-    bits = (narrow + np.float32(0)).view(np.uint32)  # adding zero makes -0.0 the same bits as 0.0
-    is_negative = bits >> np.uint32(31) == 1
-    return bits ^ np.where(is_negative, np.uint32(0xFFFFFFFF), np.uint32(0x80000000))

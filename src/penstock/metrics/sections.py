@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 
 from penstock.config.registry import NamedPart
-from penstock.config.section import Probability, Refused, Section, words
+from penstock.config.section import Ignored, Probability, Refused, Section, words
 
 PROBABILITY = ("probs1", "probs")
 """The probability of a positive: with two classes that of the second, with one the only one."""
@@ -199,6 +199,9 @@ class GroupedAUC(MetricSection):
     """What a group counts by: nothing, its rows, or its positives."""
 
 
+_ALL_PAIRS = Ignored("all pairs are counted, which is faster than drawing some")
+
+
 class XAUC(MetricSection):
     """Share of pairs of rows that are in the right order."""
 
@@ -206,17 +209,17 @@ class XAUC(MetricSection):
     predictions = ("y",)
     best = Best.max
 
-    sample_ratio: Annotated[float, Field(gt=0, le=1)] = 0.001
+    sample_ratio: Annotated[float, Field(gt=0, le=1), _ALL_PAIRS] = 0.001
     """Share of all pairs that is drawn."""
 
-    max_pairs: PositiveInt | None = None
+    max_pairs: Annotated[PositiveInt | None, _ALL_PAIRS] = None
     """Number of pairs that is drawn; overrides sample_ratio."""
 
     in_batch: bool = False
-    """Take all pairs inside each batch instead of drawing from the whole set."""
+    """Count the pairs inside each batch instead of those of the whole set."""
 
     exact: bool = False
-    """Count all pairs of the whole set."""
+    """Keep all rows, up to 33 million; absent: a sample of a million where there are more."""
 
     pair_weight: bool = True
     """With in_batch: a batch counts by its pairs; false gives the plain mean over batches."""
@@ -238,7 +241,7 @@ class GroupedXAUC(MetricSection):
     grouping_key: Annotated[str, Field(min_length=1)]
     """Column that tells which rows belong together; need not be a feature."""
 
-    max_pairs_per_group: PositiveInt = 100
+    max_pairs_per_group: Annotated[PositiveInt, _ALL_PAIRS] = 100
     """Pairs that are drawn in each group; all where there are fewer."""
 
 

@@ -3,22 +3,21 @@
 import copy
 import math
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from penstock.config.errors import DataError
 from penstock.metrics.auc import DecayAUC
-from penstock.metrics.inputs import as_array
 from penstock.metrics.metric import (
     Bounded,
     MemoryNeeds,
     Metric,
     MetricState,
-    Values,
     reduced,
     restored,
 )
+from penstock.metrics.torch_metric import TorchMetric
 from penstock.runtime.world import Collectives, OneProcess
 
 ROWS = "rows."
@@ -31,12 +30,12 @@ class TrainMetricWrapper:
     A `DecayAUC` decays its counts and is computed from them. Any other metric is computed and reset; its value
     is taken as it is the first time, and later value = rate * value + (1 - rate) * that of the window. With
     `collectives` a window is closed over the rows of all ranks; then every rank must update at every step, be
-    it with a batch without rows.
+    it with a batch without rows. A metric of torchmetrics gets the arguments of `update` as they are.
     """
 
     def __init__(
         self,
-        metric: Metric,
+        metric: Any,
         decay_rate: float = 0.90,
         decay_step: int = 100,
         collectives: Collectives | None = None,
@@ -47,19 +46,26 @@ class TrainMetricWrapper:
             )
         if type(decay_step) is not int or decay_step < 1:
             raise DataError(f"decay_step {decay_step}: windows have a whole number of steps, from 1 on")
-        if isinstance(metric, type) or not hasattr(metric, "update"):
-            raise DataError(f"{metric!r} is no metric; give an object such as DecayAUC()")
-        self.metric = metric
+        if hasattr(metric, "_reductions"):
+            metric = TorchMetric(metric)
+            if not isinstance(collectives, OneProcess | None):
+                metric.reductions()
+        if isinstance(metric, type) or not hasattr(metric, "undefined_because"):
+            name = getattr(metric, "__name__", type(metric).__name__)
+            raise DataError(
+                f"{name} is no metric; give an object such as DecayAUC(), or a metric of torchmetrics"
+            )
+        self.metric: Metric = metric
         self._decay_rate, self._decay_step = decay_rate, decay_step
         self._collectives: Collectives = OneProcess() if collectives is None else collectives
         self.num_steps = 0
         self._value: float | None = None  # of the closed windows
         self._num_left_out_before = 0
 
-    def update(self, preds: Values, target: Values, *groups: Values) -> None:
+    def update(self, *args: Any, **kwargs: Any) -> None:
         """Take one step; a batch without rows advances the count and adds nothing."""
-        if len(as_array(target)):
-            self.metric.update(preds, target, *groups)
+        if all(np.shape(each)[:1] != (0,) for each in (*args, *kwargs.values())):
+            self.metric.update(*args, **kwargs)
         self.num_steps += 1
         if self.num_steps % self._decay_step == 0:
             self._close_window()
