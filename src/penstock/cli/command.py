@@ -44,6 +44,9 @@ TrainInput = Annotated[str | None, typer.Option("--train_input_path", help="Trai
 EvalInput = Annotated[str | None, typer.Option("--eval_input_path", help="Evaluation files.")]
 Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 4GiB.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Plain lines instead of a live bar.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also show the memory of each stage, and every result.")
+]
 CheckpointPath = Annotated[
     str | None,
     typer.Option(
@@ -84,6 +87,12 @@ def load(
         for line in notice_lines(loaded.notices):
             logger.warning("%s", line)
     return loaded.section
+
+
+def announce(command: str, run_file: Path) -> None:
+    """Say what the first seconds go to, before the packages that need torch are imported."""
+    if "torch" not in sys.modules:
+        logger.info("%s: %s is read; importing torch", command, run_file)
 
 
 class Debug:

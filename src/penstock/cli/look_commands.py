@@ -35,6 +35,7 @@ def check(
         keys = {"train_input_path": train_input_path, "eval_input_path": eval_input_path}
         keys |= {"model_dir": model_dir, "memory.limit": memory}
         run = command.load(run_file, keys, sets, edit_config_json, strict)
+        command.announce("check", run_file)
         from penstock.run.check import check as check_run
         from penstock.run.check import check_preparation, is_for_preparation, preview_lines
 
@@ -59,6 +60,7 @@ def plan(
         keys = {"train_input_path": train_input_path, "eval_input_path": eval_input_path}
         keys |= {"model_dir": model_dir, "memory.limit": memory}
         run = command.load(run_file, keys, sets, edit_config_json, strict)
+        command.announce("plan", run_file)
         from penstock.run.training import plan as plan_run
 
         print(plan_run(run))
@@ -114,11 +116,9 @@ def demo(
 ) -> None:
     """Generate sample data, train the quickstart, and hold its AUC beside the best attainable one."""
     with one_line_errors():
-        from penstock.observe.summary import training_summary
         from penstock.prep.sample_data.blocks import read_summary
         from penstock.prep.sample_data.write import write_sample_data
         from penstock.run.run_config import load_run
-        from penstock.run.train import train
 
         if not run_file.is_file():
             problem = "is not there; run the demonstration from the folder of the repository"
@@ -133,6 +133,9 @@ def demo(
         if (DEMO_DIR / "checkpoints").is_dir() and (DEMO_DIR / "run.yaml").is_file():  # a run of ours
             shutil.rmtree(DEMO_DIR)
         logger.info("2/2  training %s", run_file)
+        from penstock.run.summary import training_summary
+        from penstock.run.train import train
+
         result = train(run, plain=plain)
         attainable = read_summary(data).splits["test"].labels["click"].attainable_auc
-        print(training_summary(result, float("nan") if attainable is None else attainable))
+        print(training_summary(result, attainable))
