@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch  # noqa: F401 - a command says that it imports torch, unless that has been done
 from typer.testing import CliRunner, Result
 
 from penstock.cli.app import app

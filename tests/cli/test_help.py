@@ -30,6 +30,35 @@ def test_answers_without_what_computes():
     assert done.stderr == ""
 
 
+WITHOUT_TORCH = """
+import json, sys
+from penstock.cli.app import app
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "torchrec"):
+            raise ImportError("no torch here")
+
+sys.meta_path.insert(0, NoTorch())
+for words in json.loads(sys.argv[1]):
+    app(words, standalone_mode=False)
+"""
+
+
+def test_commands_say_what_the_first_seconds_go_to_before_they_import_torch(desk: Desk):
+    scored = ["--input", "clicks.parquet", "--output", "scores.parquet"]
+    words = [["train", "run.yaml"], ["eval", "run.yaml"], ["predict", "run.yaml", *scored]]
+    words += [["check", "run.yaml"], ["plan", "run.yaml"]]
+    command = [sys.executable, "-c", WITHOUT_TORCH, json.dumps(words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[::2] == [
+        f"{name}: run.yaml is read; importing torch" for name, *_ in words
+    ]
+    assert done.stderr.count("no torch here") == len(words)
+
+
 @pytest.mark.parametrize("program", [["-m", "penstock"], ["-c", "from penstock.cli.app import main; main()"]])
 def test_the_version_and_the_name_are_the_same_however_one_starts_it(program: list[str]):
     def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -53,7 +82,7 @@ def test_the_version_and_the_name_are_the_same_however_one_starts_it(program: li
         ),
         (
             "predict run.yaml --predict_input_path clicks.parquet",
-            "missing option '--predict_output_path' (see penstock predict --help)",
+            "missing option '--predict_output_path' / '--output' (see penstock predict --help)",
         ),
         (
             "predict run.yaml --predict_input_path a --predict_output_path b --limit 0",

@@ -1,7 +1,10 @@
 """`penstock inspect`: for people, and for programs."""
 
 import json
+import re
 
+from penstock.observe.inspect import inspect
+from penstock.training.model_dir import ModelDir
 from tests.cli.desk import Desk
 
 
@@ -28,3 +31,29 @@ def test_a_run_and_a_checkpoint(trained_desk: Desk):
     shapes = {row["tensor"].rpartition("embedding_bags.")[2]: row["shape"] for row in checkpoint["tensors"]}
     assert (checkpoint["kind"], checkpoint["step"], checkpoint["checksums"]) == ("checkpoint", 2, "right")
     assert shapes["user_emb.weight"] == [100, 4]
+
+
+def test_the_runs_of_a_folder_beside_each_other(trained_desk: Desk):
+    write_runs = ["--set", "model_config.metrics=[{auc: {}}, {accuracy: {}}]"]
+    trained_desk.penstock("train", "run.yaml", "--model_dir", "runs/one")
+    trained_desk.penstock("train", "run.yaml", "--model_dir", "runs/two", *write_runs)
+    log = trained_desk.folder / "runs/two/log.jsonl"
+    log.write_text(log.read_text().replace('"event": "end"', '"event": "other"'))
+
+    found = json.loads(trained_desk.penstock("inspect", "runs", "--json").stdout)["runs"]
+    lines = trained_desk.penstock("inspect", "runs").stdout.splitlines()
+
+    assert [(run["run"], run["model"], run["steps"], run["state"]) for run in found] == [
+        ("one", "deepfm", 2, "ended"),
+        ("two", "deepfm", 2, "killed"),
+    ]
+    assert [list(run["metrics"]) for run in found] == [["auc"], ["auc", "accuracy"]]
+    assert [run["best"] for run in found] == ["step-2", "step-2"]
+    assert lines[0] == "runs"
+    assert lines[3].split() == [
+        *("run", "model", "steps", "auc", "accuracy", "best", "state", "started", "binary_cross_entropy")
+    ]
+    assert re.fullmatch(r"  one +deepfm +2 +\d\.\d{4} +step-2 +ended +[-\d]+ [:\d]+ +0\.\d{4}", lines[4])
+    assert max(map(len, inspect("runs").as_text(80).splitlines())) <= 80
+    with ModelDir(trained_desk.folder / "runs/two").lock(resume=True):
+        assert [run["state"] for run in inspect("runs").table] == ["ended", "running"]

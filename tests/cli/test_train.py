@@ -23,7 +23,7 @@ def test_what_has_no_effect_is_reported_once_and_the_final_config_is_written_as_
     )
     assert done.stderr.count("delta_embedding_dump_config") == 1
     assert done.stderr.count("1 of 3 features are in no feature group and are not read: item\n") == 1
-    assert "eval      nothing was evaluated" in done.stdout
+    assert done.stdout.startswith("result  nothing was evaluated\n")
     assert not (desk.folder / "run" / "eval_result.jsonl").exists()
     written = load_run(desk.folder / "run" / "run.config")
     explicit = {"data_config.delimiter": ",", "data_config.with_header": False}
@@ -40,7 +40,7 @@ def test_days_of_new_files_one_after_another_with_a_kill_in_between(desk: Desk):
     def train(day: str, *words: str) -> Result:
         return desk.penstock("train", "run.yaml", "--train_input_path", f"{day}.parquet", *steps_of_2, *words)
 
-    assert train("monday").stdout.startswith("trained   3 steps, 1 epoch, 6 rows")
+    assert "; 3 steps, 1 epoch, 6 rows" in train("monday").stdout
     other_files = train("tuesday", "--continue_train")
     assert "tuesday.parquet: is not the file that the position was saved with" in other_files.stderr
     assert other_files.exit_code == 1
@@ -48,13 +48,13 @@ def test_days_of_new_files_one_after_another_with_a_kill_in_between(desk: Desk):
         "; put that file back, go on with these (train: --new_data), "
         "or start over (train: another --model_dir; --fine_tune_checkpoint keeps the model)"
     )
-    assert train("tuesday", "--new_data").stdout.startswith("trained   6 steps, 2 epochs, 12 rows")
+    assert "; 6 steps, 2 epochs, 12 rows" in train("tuesday", "--new_data").stdout
 
     shutil.rmtree(desk.folder / "run/checkpoints/step-6")  # as if it had been killed after step 4
     again = train("tuesday", "--new_data", "--model_dir", "copy")
     assert "no whole checkpoint in copy/checkpoints; starting at step 0" in again.stderr
     killed_then_continued = train("tuesday", "--continue_train")
-    assert killed_then_continued.stdout.startswith("trained   6 steps, 2 epochs, 12 rows")
+    assert "; 6 steps, 2 epochs, 12 rows" in killed_then_continued.stdout
     assert "warning" not in killed_then_continued.stderr
 
     finished = train("tuesday", "--continue_train")
@@ -77,12 +77,12 @@ def test_files_that_are_not_new_are_told(desk: Desk):
         "warning: --new_data: the run stopped in the middle of these files, which are now read from their first row "
         "again; --continue_train would go on where it stopped" in again.stderr
     )
-    assert again.stdout.startswith("trained   5 steps, 2 epochs, 10 rows")
+    assert "; 5 steps, 2 epochs, 10 rows" in again.stdout
     assert (
         "warning: --new_data: the files are those of before, which were read to their end; they are trained again\n"
         in whole.stderr
     )
-    assert whole.stdout.startswith("trained   6 steps, 2 epochs, 12 rows")
+    assert "; 6 steps, 2 epochs, 12 rows" in whole.stdout
 
 
 def test_a_run_that_stopped_early_trains_on_new_data(desk: Desk):
@@ -98,13 +98,13 @@ def test_a_run_that_stopped_early_trains_on_new_data(desk: Desk):
         "train", "run.yaml", *stopping, "--train_input_path", "tuesday.parquet", "--new_data"
     )
 
-    assert stopped.stdout.startswith("trained   2 steps")
+    assert "; 2 steps" in stopped.stdout
     assert "nothing was left" not in stopped.stderr + went_on.stderr
     assert (
         "warning: nothing was left to train: early stopping has ended this run; raise "
         "train_config.early_stopping.patience, or give new files with --new_data" in again.stderr
     )
-    assert went_on.stdout.startswith("trained   4 steps")
+    assert "; 4 steps" in went_on.stdout
 
 
 def test_a_run_that_goes_on_reports_changed_settings_and_takes_no_other_model(trained_desk: Desk):

@@ -49,7 +49,7 @@ def test_bad_rows_are_written_aside_once_by_training_and_by_evaluation(place):
     last = json.loads((place.folder / "run" / "log.jsonl").read_text().splitlines()[-1])
     assert last["rows"] == 2 * (18_000 - 3)
     assert (
-        "bad rows    3 rows left out as unusable; see run/data/eval/bad_rows.jsonl"
+        "bad rows  3 rows left out as unusable; see run/data/eval/bad_rows.jsonl"
         in evaluated.out.splitlines()
     )
     result = json.loads((place.folder / "run" / "result.json").read_text())

@@ -48,8 +48,11 @@ def test_the_demonstration_tells_how_near_it_came(tmp_path):
     done = place.penstock("demo", "--rows", "5000", "--plain")
 
     assert done.code == 0, done.err
-    assert done.out.startswith("test AUC  0.")
-    assert "is the best that any model can reach" in done.out
+    lines = done.out.splitlines()
+    assert lines[0].startswith("result  auc 0.")
+    assert " is attainable)  binary_cross_entropy " in lines[0]
+    assert [line.split()[0] for line in lines] == ["result", "speed", "memory", "where", "next"]
+    assert max(map(len, lines)) <= 80
 
 
 def test_batches_by_cost_learn_too(tmp_path):

@@ -1,6 +1,7 @@
 """Multi-task run files from the command line: the examples, heads with masks, and sessions."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,21 @@ def test_heads_with_masks_learn_and_never_predict_what_is_masked(tmp_path):
     ]
     assert probs[masked].max() == 0.0
     assert probs.sum(axis=1).min() > 0.999
+
+
+def test_the_loss_of_a_tower_says_that_its_weight_is_in_it(tmp_path):
+    towers = [head("even", "even", 2), head("move", "move", 3, weight=0.25)]
+    place = write_run(
+        tmp_path,
+        data_config={"batch_size": 256, "label_fields": ["move", "even"]},
+        model_config={"feature_groups": [GROUP], "simple_multi_task": {"task_towers": towers}},
+        train_config={"num_steps": 2, **OPTIMIZERS},
+    )
+    done = place.penstock("train", "run.yaml", "--model_dir", "run")
+
+    shown = " ".join(done.out.split())
+    assert re.search(r"softmax_cross_entropy_move 0\.\d{4} \(weight 0\.25 included\) speed ", shown), done.err
+    assert re.search(r"softmax_cross_entropy_even 0\.\d{4} softmax_cross_entropy_move ", shown)
 
 
 def test_sessions_come_from_a_column_that_is_no_feature(tmp_path):

@@ -150,7 +150,7 @@ OF_A_TRAINED_RUN: dict[str, Provoke] = {
     "Data files were replaced in the middle of a run": by_command(
         "train run.yaml --continue_train", clicks={"user_id": [1, 2, 3, 4, 5, 7]}
     ),
-    "A table has another size than in the checkpoint": by_command(
+    "The model is another than in the checkpoint": by_command(
         "eval run.yaml", ('user_id", num_buckets: 100', 'user_id", num_buckets: 50')
     ),
     "A checkpoint is damaged": by_command(

@@ -23,9 +23,10 @@ def test_train(folder: Path, command: Command):
 
     assert done.code == 0, done.err
     summary = told(done.out)
-    assert list(summary) == ["trained", "speed", "shuffle", "eval", "best", "memory", "by", "run", "report"]
-    assert summary["trained"] == "6 steps, 2 epochs, 40 rows"
-    assert summary["run"] == "run (checkpoint step-6)"
+    assert list(summary) == ["result", "best", "speed", "memory", "where", "next"]
+    assert summary["speed"].endswith("; 6 steps, 2 epochs, 40 rows")
+    assert summary["where"] == "run (checkpoint step-6, report.html)"
+    assert summary["next"] == "penstock predict run/run.yaml --input FILES --output OUT"
     assert {path.name for path in (folder / "run").iterdir()} == {
         "checkpoints",
         "data_profile.json",
@@ -47,7 +48,7 @@ def test_train_refuses_and_goes_on(trained_folder: Path, command: Command):
         "error: run holds a trained run already; continue it with --continue_train, or choose another --model_dir\n"
     )
     assert more.code == 0, more.err
-    assert told(more.out)["trained"] == "9 steps, 3 epochs, 60 rows"
+    assert told(more.out)["speed"].endswith("; 9 steps, 3 epochs, 60 rows in all")
 
 
 def test_eval_agrees_with_training(trained_folder: Path, command: Command):
@@ -57,9 +58,9 @@ def test_eval_agrees_with_training(trained_folder: Path, command: Command):
 
     assert done.code == 0, done.err
     summary = told(done.out)
-    assert summary["checkpoint"] == "run/checkpoints/step-6"
+    assert summary["where"] == "run/checkpoints/step-6"
     loss, auc = last["losses"]["binary_cross_entropy"], last["metrics"]["auc"]
-    assert summary["eval"] == f"binary_cross_entropy {loss:.4f}  auc {auc:.4f}"
+    assert summary["result"] == f"auc {auc:.4f}  binary_cross_entropy {loss:.4f}"
     result = json.loads((trained_folder / "run" / "result.json").read_text())
     assert (result["rows"], result["metrics"]["auc"]) == (20, pytest.approx(auc))
 
@@ -69,7 +70,7 @@ def test_predict(trained_folder: Path, command: Command, output: str):
     done = command(*PREDICT, output, "--reserved_columns", "user_id", "--limit", "15")
 
     assert done.code == 0, done.err
-    assert told(done.out)["written"] == output
+    assert told(done.out)["where"] == output
     if output == "scores.csv":
         lines = (trained_folder / output).read_text().splitlines()
         assert (lines[0], len(lines)) == ('"user_id","logits","probs"', 16)

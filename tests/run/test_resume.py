@@ -57,13 +57,55 @@ def test_a_checkpoint_that_does_not_say_what_its_features_mean(trained_desk):
     assert "run/checkpoints/step-9: does not say what its features mean; train again" in done.stderr
 
 
-def test_a_model_that_has_more_than_the_checkpoint_does_not_continue(trained_desk):
+USER_FEATURE = "num_buckets: 100, embedding_dim: 4}\n  - id_feature: {feature_name: item"
+ITEM_FEATURE = "num_buckets: 100, embedding_dim: 4}\n  - raw"
+OTHER_MODELS = {
+    "with model_config.deepfm.deep.hidden_units [4], the run file has [4, 4]": (
+        ("hidden_units: [4]", "hidden_units: [4, 4]"),
+    ),
+    "with feature_configs[user].id_feature.num_buckets 100, the run file has 50": (
+        (USER_FEATURE, USER_FEATURE.replace("100", "50")),
+    ),
+    "with feature_configs[user].id_feature.embedding_dim 4, the run file has 8 (1 more setting differs)": (
+        (USER_FEATURE, USER_FEATURE.replace("4", "8")),
+        (ITEM_FEATURE, ITEM_FEATURE.replace("4", "8")),
+    ),
+    "without model_config.deepfm.deep.use_bn, the run file has true": (
+        ("hidden_units: [4]", "hidden_units: [4], use_bn: true"),
+    ),
+    "as deepfm, the run file has wide_and_deep": (("  deepfm: {", "  wide_and_deep: {"),),
+}
+
+
+@pytest.mark.parametrize(("difference", "changes"), OTHER_MODELS.items())
+def test_of_another_model_the_first_setting_that_differs_is_named(trained_desk, difference, changes):
+    trained_desk.write_run(*changes)
+
+    for command in (*COMMANDS.values(), [*COMMANDS["continue"], "--ignore_restore_optimizer"]):
+        done = trained_desk.penstock(*command)
+        assert done.exit_code == 1
+        assert done.stderr == (
+            f"error: {CHECKPOINT}: was trained {difference}; set it back (as in run/run.yaml), "
+            "or train anew with another --model_dir\n"
+        )
+
+
+def test_of_a_model_whose_run_file_is_gone_the_first_tensor_is_named(trained_desk):
+    (trained_desk.folder / "run/run.yaml").unlink()
     trained_desk.write_run(("hidden_units: [4]", "hidden_units: [4, 4]"))
 
-    for words in ((), ("--ignore_restore_optimizer",)):
-        done = continued(trained_desk, *words)
-        assert done.exit_code == 1
-        assert f"{CHECKPOINT}: does not fit this model: " in done.stderr
+    done = continued(trained_desk)
+
+    assert done.stderr.startswith(
+        f"error: {CHECKPOINT}: does not fit this model: missing in the checkpoint: "
+    )
+    assert "layers.1.linear.bias and 1 more" in done.stderr
+
+
+def test_what_changes_no_tensor_stops_no_run(trained_desk):
+    trained_desk.write_run(("hidden_units: [4]", "hidden_units: [4], dropout_ratio: [0.5]"))
+
+    assert continued(trained_desk).exit_code == 0
 
 
 def test_shuffling_is_neither_begun_nor_ended_on_the_way(trained_desk):

@@ -197,13 +197,23 @@ def test_a_metric_without_a_value_says_why_wherever_it_is_shown(desk):
     assert "auc undefined (no positive rows)" in done.stdout
     assert "auc undefined (no positive rows)" in done.stderr  # the line of the evaluation on the way
     [line] = re.findall(r"^train: step 2/2 .*$", done.stderr, re.MULTILINE)
-    assert "  lr sparse 0.1, dense 0.1  memory " in line
+    assert "  epoch 1/1  loss 0." in line
+    assert len(line) <= 80
     assert "auc undefined (no positive rows)" in again.stdout
     record = json.loads((desk.folder / "run/eval_result.jsonl").read_text())
     result = json.loads((desk.folder / "run/result.json").read_text())
     for found in (record, result):
         assert (found["metrics"], found["remarks"]) == ({"auc": None}, {"auc": "no positive rows"})
     assert (resumed.trained_rows, resumed.remarks) == (0, {"auc": "no positive rows"})
+
+
+def test_a_line_on_the_way_has_the_epoch_and_the_first_train_metric(desk):
+    followed = "model_config.train_metrics=[{log_loss: {}, decay_step: 1}, {auc: {}, decay_step: 1}]"
+
+    done = desk.penstock("train", "run.yaml", "--set", "train_config.num_epochs=2", "--set", followed)
+
+    assert re.search(r"^train: step 4/4  epoch 2/2  log_loss \d\.\d{4}  rows/s ", done.stderr, re.MULTILINE)
+    assert "loss" not in done.stderr.partition("rows/s")[2].partition("\n")[0]
 
 
 def test_a_run_that_ends_between_two_lines_logs_its_last_steps(desk):

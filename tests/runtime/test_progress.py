@@ -70,3 +70,10 @@ def test_a_narrow_terminal_shows_what_matters_most(columns, text):
     assert line.endswith(f" {text}")
     assert len(line) <= columns
     assert "…" not in line
+
+
+def test_a_plain_line_keeps_to_80_columns():
+    stream = io.StringIO()
+    PlainLines("preparing", "file", stream).show(21, 1094, FIELDS)
+
+    assert stream.getvalue() == ("preparing: file 21/1,094  samples 11,626  samples/s 2,722  left 0:12\n")

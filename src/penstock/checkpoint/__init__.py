@@ -7,7 +7,7 @@ opening checks every byte before anything is used. Nothing is ever pickled or un
 package does not import torch.
 """
 
-from penstock.checkpoint.manifest import TensorDifference
+from penstock.checkpoint.manifest import TensorDifference, TensorMismatch
 from penstock.checkpoint.store import Checkpoint, CheckpointStore, open_checkpoint
 
-__all__ = ["Checkpoint", "CheckpointStore", "TensorDifference", "open_checkpoint"]
+__all__ = ["Checkpoint", "CheckpointStore", "TensorDifference", "TensorMismatch", "open_checkpoint"]

@@ -121,6 +121,10 @@ class CheckpointManifest:
         return manifest
 
 
+class TensorMismatch(CheckpointError):
+    """The tensors of a checkpoint are not those of the model that it is to be loaded into."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorDifference:
     """Names that are only on one side, and tensors that are another shape or dtype than the checkpoint's."""
@@ -149,13 +153,18 @@ class TensorDifference:
         return bool(self.missing or self.extra or self.changed)
 
     def __str__(self) -> str:
+        return self.shown(10)
+
+    def shown(self, num_names: int) -> str:
+        """Of each kind of difference the first names, and how many more there are."""
         parts = {
             "missing in the checkpoint": self.missing,
             "only in the checkpoint": self.extra,
             "not alike": self.changed,
         }
         return "; ".join(
-            f"{title}: {', '.join(names[:10])}" + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+            f"{title}: {', '.join(names[:num_names])}"
+            + (f" and {len(names) - num_names} more" if len(names) > num_names else "")
             for title, names in parts.items()
             if names
         )

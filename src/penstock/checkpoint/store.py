@@ -19,6 +19,7 @@ from penstock.checkpoint.manifest import (
     CheckpointManifest,
     FileRecord,
     TensorDifference,
+    TensorMismatch,
     TensorRecord,
     from_json,
     to_json,
@@ -106,7 +107,7 @@ class Checkpoint:
         difference = self.difference(into)
         refused = difference if strict else TensorDifference(changed=difference.changed)
         if refused:
-            raise CheckpointError(f"{self.path}: does not fit this model: {refused}")
+            raise TensorMismatch(f"{self.path}: does not fit this model: {refused.shown(1)}")
         wanted = {name: tensor for name, tensor in into.items() if name in self.tensors}
         read_tensors(self.path, self.tensors, wanted, self._ranks.world)
         return difference

@@ -54,6 +54,9 @@ BatchSize = Annotated[
     int | None, typer.Option("--batch_size", min=1, help="Rows per batch (data_config.batch_size).")
 ]
 Plain = Annotated[bool, typer.Option("--plain", help="Plain lines instead of a live bar.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also show the memory of each stage, and every result.")
+]
 CheckpointPath = Annotated[
     str | None,
     typer.Option(
@@ -104,6 +107,12 @@ def load(
         if options is not None
     ]
     return apply_edits(run, [(f"{key}.{each[0]}.lr", learning_rate) for key, each in chosen if each])
+
+
+def announce(command: str, run_file: Path) -> None:
+    """Say what the first seconds go to, before the packages that need torch are imported."""
+    if "torch" not in sys.modules:
+        logger.info("%s: %s is read; importing torch", command, run_file)
 
 
 class Debug:

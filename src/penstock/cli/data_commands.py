@@ -247,7 +247,10 @@ def sample_data(
 
 def inspect(
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="Data, batch files, a store, a checkpoint or a run.")
+        str,
+        typer.Argument(
+            metavar="PATH", help="Data, batch files, a store, a checkpoint, a run or a folder of runs."
+        ),
     ],
     full: Annotated[bool, typer.Option("--full", help="Look at all rows of data, not at some.")] = False,
     memory: FileMemory = None,

@@ -44,6 +44,7 @@ def check(
             "data_config.batch_size": batch_size,
         }
         run = command.load(run_file, keys, sets, edit_config_json, strict, lr)
+        command.announce("check", run_file)
         from penstock.run.check import check as check_run
         from penstock.run.check import check_preparation, is_for_preparation, preview_lines
 
@@ -77,6 +78,7 @@ def plan(
             "data_config.batch_size": batch_size,
         }
         run = command.load(run_file, keys, sets, edit_config_json, strict, lr)
+        command.announce("plan", run_file)
         from penstock.run.training import plan as plan_run
 
         print(plan_run(run))
@@ -132,11 +134,9 @@ def demo(
 ) -> None:
     """Generate sample data, train the quickstart, and hold its AUC beside the best attainable one."""
     with one_line_errors():
-        from penstock.observe.summary import training_summary
         from penstock.prep.sample_data.blocks import read_summary
         from penstock.prep.sample_data.write import write_sample_data
         from penstock.run.run_config import load_run
-        from penstock.run.train import train
 
         if not run_file.is_file():
             problem = "is not there; run the demonstration from the folder of the repository"
@@ -151,6 +151,9 @@ def demo(
         if (DEMO_DIR / "checkpoints").is_dir() and (DEMO_DIR / "run.yaml").is_file():  # a run of ours
             shutil.rmtree(DEMO_DIR)
         logger.info("2/2  training %s", run_file)
+        from penstock.run.summary import training_summary
+        from penstock.run.train import train
+
         result = train(run, plain=plain)
         attainable = read_summary(data).splits["test"].labels["click"].attainable_auc
-        print(training_summary(result, float("nan") if attainable is None else attainable))
+        print(training_summary(result, attainable))

@@ -76,6 +76,7 @@ def train(
     text_config: TextConfig = False,
     profile: Profile = False,
     plain: command.Plain = False,
+    verbose: command.Verbose = False,
 ) -> None:
     """Train the run described in RUN, and evaluate it."""
     with one_line_errors(run_file):
@@ -97,7 +98,8 @@ def train(
         }
         try:
             run = command.load(run_file, keys, sets, edit_config_json, strict, lr)
-            from penstock.observe.summary import training_summary
+            command.announce("train", run_file)
+            from penstock.run.summary import training_summary
             from penstock.run.train import train as train_run
 
             result = train_run(
@@ -115,7 +117,7 @@ def train(
             from penstock.runtime.durable import replace_text
 
             replace_text(Path(run.model_dir) / "run.config", dump_text(run))
-        print(training_summary(result))
+        print(training_summary(result, verbose=verbose))
         if result.exit_code:
             raise typer.Exit(result.exit_code)
         if not result.trained_rows:  # a run that is continued behind its end looks like a success
@@ -149,24 +151,32 @@ def evaluate(
     sets: command.Sets = None,
     edit_config_json: command.EditJson = None,
     plain: command.Plain = False,
+    verbose: command.Verbose = False,
 ) -> None:
     """Evaluate a checkpoint of RUN: the latest, the best, or a given one."""
     with one_line_errors(run_file):
         keys = {"eval_input_path": eval_input_path, "model_dir": model_dir, "memory.limit": memory}
         run = command.load(run_file, keys, sets, edit_config_json)
-        from penstock.observe.summary import evaluation_summary
+        command.announce("eval", run_file)
         from penstock.run.evaluate import evaluate_checkpoint
+        from penstock.run.summary import evaluation_summary
 
         result = evaluate_checkpoint(run, checkpoint_path, result_filename=eval_result_filename, plain=plain)
-        print(evaluation_summary(result))
+        print(evaluation_summary(result, checkpoint_path, verbose=verbose))
 
 
 def predict(
     run_file: command.RunFile,
-    predict_input_path: Annotated[str, typer.Option("--predict_input_path", help="Files to score.")],
+    predict_input_path: Annotated[
+        str, typer.Option("--predict_input_path", "--input", help="Files to score.")
+    ],
     predict_output_path: Annotated[
         str,
-        typer.Option("--predict_output_path", help="A .parquet or .csv file, or a folder of Parquet parts."),
+        typer.Option(
+            "--predict_output_path",
+            "--output",
+            help="A .parquet or .csv file, or a folder of Parquet parts.",
+        ),
     ],
     reserved_columns: Annotated[
         str, typer.Option("--reserved_columns", help="Input columns to keep, separated by commas.")
@@ -183,13 +193,15 @@ def predict(
     sets: command.Sets = None,
     edit_config_json: command.EditJson = None,
     plain: command.Plain = False,
+    verbose: command.Verbose = False,
 ) -> None:
     """Score files with a checkpoint of RUN, in input order."""
     with one_line_errors(run_file):
         keys = {"model_dir": model_dir, "memory.limit": memory}
         run = command.load(run_file, keys, sets, edit_config_json)
-        from penstock.observe.summary import prediction_summary
+        command.announce("predict", run_file)
         from penstock.run.predict import predict_files
+        from penstock.run.summary import prediction_summary
 
         result = predict_files(
             run,
@@ -202,7 +214,7 @@ def predict(
             checkpoint=checkpoint_path,
             plain=plain,
         )
-        print(prediction_summary(result))
+        print(prediction_summary(result, verbose=verbose))
 
 
 def _names(text: str) -> list[str]:

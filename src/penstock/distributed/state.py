@@ -58,8 +58,8 @@ def load_training_state(
     names = (*difference.missing, *difference.extra, *difference.changed)
     if names and not any(name.startswith(_MODEL) for name in names):
         raise CheckpointError(
-            f"{checkpoint.path}: was trained with other optimizers or running means: {difference}; choose those again, "
-            "or start them over with --ignore_restore_optimizer"
+            f"{checkpoint.path}: was trained with other optimizers or running means: {difference.shown(1)}; "
+            "choose those again, or start them over with --ignore_restore_optimizer"
         )
     checkpoint.load_tensors(state)
     for name, parameter in dense_optimizer.params.items():

@@ -1,17 +1,21 @@
-"""The step advisor: when the model waits for its data, which setting to change, and what that costs in memory.
+"""What a run would better change: how it reads, when the model waits for its data, and how long it trains.
 
-A pure function of what a run has measured. The rules follow docs/tuning.md: nothing is said where waiting is too
-little to matter, and worker processes are named only where parsing takes clearly longer than what has to stay in the
-training process.
+Pure functions of what a run has measured. The rules of the step advisor follow docs/tuning.md: nothing is said where
+waiting is too little to matter, and worker processes are named only where parsing takes clearly longer than what has to
+stay in the training process. Of quality nothing is said that could be noise of the evaluated rows.
 """
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.config.sizes import MIB, format_size
 from penstock.data.memory_plan import worker_bytes
+from penstock.metrics.sections import Best, best_value
 from penstock.prep.rewrite import RewriteOptions
+from penstock.training.best import smaller_is_better
 
 WORTH_SAYING = 0.2
 """Share of the time spent waiting from which on a change pays."""
@@ -26,6 +30,14 @@ LARGE_SHUFFLE_BYTES = 16 * MIB
 """What lies in a processor's cache; beyond it, mixing rows takes most of the data path's time."""
 ROW_FORMATS = {"CsvDataset": "CSV files", "JsonDataset": "JSON lines", "TFRecordDataset": "TFRecord files"}
 """Formats of which every column is read for a few, and that Parquet nearly always beats in size and speed."""
+MIN_EVALUATIONS = 3
+"""With the best one, from which on a trend is one; of two, the change must be `CLEAR` times as large."""
+CLEAR = 4.0
+MIN_WORSENING = 0.005
+"""Of a loss as a part of it, of a metric such as AUC as it is; with few rows 1 / sqrt(rows), to keep noise out."""
+MIN_RISE = 0.002
+"""Of an AUC that rises while the log loss of the same rows worsens."""
+ORDER, PROBABILITIES = ("auc", "grouped_auc"), ("log_loss", "binary_cross_entropy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +150,58 @@ def _faster_reading(facts: DataPathFacts) -> tuple[str, str, int]:
         return f"nothing is read ahead for lack of memory: {limit}", "memory.limit", extra_bytes
     change = "`penstock inspect` says what is wrong with the files, `penstock rewrite` puts it right"
     return change, setting, 0
+
+
+# --- Quality ---------------------------------------------------------------------------------------------
+
+
+def advise_on_quality(evaluations: Sequence[Mapping[str, Any]]) -> Advice | None:
+    """Of the evaluations of a run, up to the step that it ended with: what got worse by training on, and the cure."""
+    if len(evaluations) < 2:
+        return None
+    last, curves = evaluations[-1], dict[str, list[float]]()
+    for name in (*last["metrics"], *last["losses"]):
+        found = [{**each["metrics"], **each["losses"]}.get(name) for each in evaluations]
+        known = [value for value in found if value is not None]
+        if len(known) == len(found):
+            curves[name] = known
+
+    def best_of(name: str) -> int | None:
+        """Which evaluation was the best, where the last is worse by more than noise."""
+        values, is_loss = curves[name], smaller_is_better(name, last["losses"])
+        if not is_loss and best_value(name) is not Best.max:
+            return None
+        index = values.index(min(values) if is_loss else max(values))
+        worse = abs(values[-1] - values[index]) / ((abs(values[index]) or 1.0) if is_loss else 1.0)
+        least = max(MIN_WORSENING, 1 / math.sqrt(max(1, last["rows"])))
+        return index if worse > least * (1 if len(values) - index >= MIN_EVALUATIONS else CLEAR) else None
+
+    def advice(reason: str, name: str, less: str) -> Advice:
+        stopping = f"train_config.early_stopping: {{metric: {name}, patience: 2}}"
+        return Advice(reason, f"{less}a lower learning rate, or {stopping}", "train_config.early_stopping")
+
+    bests = {name: index for name in curves if (index := best_of(name)) is not None}
+    for order, probabilities in itertools.product(ORDER, PROBABILITIES):
+        for name, values in curves.items():
+            loss = probabilities + name.removeprefix(order)  # of the same tower
+            index = bests.get(loss)
+            if not name.startswith(order) or index is None or values[-1] - values[index] <= MIN_RISE:
+                continue
+            return advice(
+                f"{name} rose from {values[index]:.4f} to {values[-1]:.4f} while {loss} worsened from "
+                f"{curves[loss][index]:.4f} (step {evaluations[index]['step']:,}) to {curves[loss][-1]:.4f}: the "
+                "order gets better, the probabilities get worse",
+                loss,
+                "where those count, ",
+            )
+    for name, index in bests.items():
+        which = "the first evaluation" if not index else f"evaluation {index + 1} of {len(evaluations)}"
+        best, values = evaluations[index], curves[name]
+        less = f"train_config.num_epochs: {best['epoch']}, " if best["epoch"] else "fewer steps, "
+        return advice(
+            f"{name} was best at {which}: {values[index]:.4f} at step {best['step']:,}, "
+            f"{values[-1]:.4f} at step {last['step']:,}",
+            name,
+            less,
+        )
+    return None

@@ -1,9 +1,11 @@
-"""What is in data files of any format, batch files, a store, a checkpoint or a run."""
+"""What is in data files of any format, batch files, a store, a checkpoint, a run or a folder of runs."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from penstock.config.sizes import MIB, format_size
 from penstock.config.syntax import SYNTAX_OF_SUFFIX
 from penstock.observe.advice import ROW_FORMATS
 from penstock.observe.data_profile import column_table, plain_value, shown_columns, shown_value
+from penstock.observe.report.run_record import model_name, read_run
 from penstock.prep.contents import ArrayContents, Contents, Extremes, contents_of
 from penstock.prep.data_advice import Storage, advise
 from penstock.prep.profile import STANDARD_ERROR, DataProfile, add_footers, choose_pieces, profile_pieces
@@ -28,6 +31,7 @@ from penstock.readers.store_schema import PREPARATION_NAME
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import memory_limit, tree_bytes
 from penstock.runtime.progress import ProgressLogger
+from penstock.training.best import BestMetric, best_step
 from penstock.training.model_dir import ModelDir
 
 KINDS = {
@@ -45,6 +49,8 @@ _SKETCH_BYTES = 48 * MIB
 _MIN_WIDTH = 12
 """Characters that a column of the text table keeps."""
 _SHOWN_COLUMNS = 10
+_SHOWN_VALUES = 2
+"""Of evaluations, before what else there is to say of a run."""
 _BESIDE_BYTES = 16 * MIB
 """What looking at values takes beside the block that is read."""
 RUN_FILE_SUFFIXES = frozenset(SYNTAX_OF_SUFFIX) - frozenset(TYPE_OF_SUFFIX)
@@ -147,6 +153,8 @@ def inspect(path: str | Path, look: DataLook | None = None) -> Inspection:
         return inspect_checkpoint(where)
     if (where / "run.yaml").exists():
         return inspect_run(where)
+    if runs := [file.parent for file in sorted(where.glob("*/run.yaml")) if ModelDir(file.parent).log.read()]:
+        return inspect_runs(where, runs)
     if where.is_file() and where.suffix in RUN_FILE_SUFFIXES:
         raise DataError(f"{path}: is a run file, not data; look at it with penstock check")
     contents = None if look.reading.get("dataset_type") else contents_of(where)
@@ -360,3 +368,39 @@ def inspect_run(path: Path) -> Inspection:
         for record in folder.evaluations.read()
     ]
     return Inspection("run", facts, "evaluations", table)
+
+
+def inspect_runs(path: Path, folders: Sequence[Path]) -> Inspection:
+    """The runs of a folder beside each other: what their last evaluation gave, and whether they are over."""
+    rows: list[dict[str, Any]] = []
+    for run in map(read_run, folders):
+        folder, because = ModelDir(run.path), run.end.get("stopped_because")
+        state = "running" if folder.is_training() else "ended" if run.end else "killed"
+        if because and state == "ended":
+            state = "interrupted" if because.startswith("a signal") else "stopped"
+        metric = BestMetric((run.config.get("export_config") or {}).get("best_exporter_metric", "auc"))
+        started, best = folder.started_at, best_step(run.evaluations, metric)
+        rows.append(
+            {
+                "run": run.name,
+                "model": model_name(run.config),
+                "steps": run.num_steps,
+                "metrics": run.final_evaluation.get("metrics", {}),
+                "losses": run.final_evaluation.get("losses", {}),
+                "evaluated_step": run.final_evaluation.get("step"),
+                "best": None if best is None else f"step-{best}",
+                "state": state,
+                "started": None if started is None else f"{datetime.fromtimestamp(started):%Y-%m-%d %H:%M}",
+            }
+        )
+    # Metrics that most runs have come first; the last columns go where there is no space for all.
+    counts = [Counter(name for row in rows for name in row[part]) for part in ("metrics", "losses")]
+    names = [name for count in counts for name, _ in count.most_common()]
+    shown = []
+    for row in rows:
+        found = {**row["losses"], **row["metrics"]}
+        values = {name: f"{found[name]:.4f}" if found.get(name) is not None else "" for name in names}
+        facts = {name: "" if row[name] is None else str(row[name]) for name in ("best", "state", "started")}
+        head = {"run": row["run"], "model": row["model"] or "", "steps": f"{row['steps']:,}"}
+        shown.append({**head, **dict(list(values.items())[:_SHOWN_VALUES]), **facts, **values})
+    return Inspection("runs", {"folder": str(path)}, "runs", rows, shown_table=shown)

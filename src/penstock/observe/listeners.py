@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch.profiler import ProfilerActivity
 
 from penstock.config.sizes import format_size
-from penstock.observe.summary import number, numbers
+from penstock.observe.summary import folded, number, results
 from penstock.runtime.crc32c import masked_crc32c
 from penstock.runtime.durable import Journal
 from penstock.runtime.memory import MemoryMonitor, process_tree
@@ -99,11 +99,16 @@ class RunLog:
         monitor: MemoryMonitor,
         *,
         total_steps: int | None = None,
+        num_epochs: int | None = None,
         plain: bool = True,
     ) -> None:
-        """`total_steps` are those on the present data, where their number is known."""
+        """`total_steps` and `num_epochs` are those on the present data, where their number is known."""
         total = None if total_steps is None else progress.steps_before + total_steps
-        self._bar = ProgressLogger("train", "step", total=total, done=progress.step, plain=plain)
+        epochs = None if num_epochs is None else progress.epochs_before + num_epochs
+        self._of_epochs = "" if epochs is None else f"/{epochs:,}"
+        self._bar = ProgressLogger(
+            "train", "step", total=total, done=progress.step, plain=plain, show_rate=False
+        )
         self._journal, self._rates = journal, rates
         self._metrics, self._monitor = metrics, monitor
         self._started_at, self._rows_before = time.perf_counter(), progress.rows
@@ -132,20 +137,28 @@ class RunLog:
                 overflow = {"event": "overflow", "step": event.step, **counts}
                 self._journal.write({**overflow, "loss_scale": event.loss_scale})
             case Evaluated(is_recalled=False):
-                found = numbers(event.evaluation.values, event.evaluation.remarks)
-                self._bar.note(f"eval: step {event.step:,}, epoch {event.epoch}: {found}")
+                found = event.evaluation
+                shown = results(found.metrics, found.losses, found.remarks, "eval_result.jsonl")
+                self._bar.note(folded(f"eval: step {event.step:,}, epoch {event.epoch}: {shown}", "", "    "))
 
     def _fields(self, event: Step) -> Fields:
+        """In the order in which they are shown while there is space: of several train metrics, the first before all."""
         progress, seconds = event.progress, time.perf_counter() - self._started_at
         rates = self._rates.values(progress)
         named = [f"{name} {rate:.3g}" if len(rates) > 1 else f"{rate:.3g}" for name, rate in rates.items()]
+        values = {**self._metrics.compute(), "loss": event.loss}
+        first, *others = [(name, number(value)) for name, value in values.items()]
+        epoch = progress.epoch + (
+            progress.epoch_steps > 0
+        )  # the one that is read, or that has just been read
         return {
-            "loss": f"{event.loss:.4f}",
-            **{name: number(value) for name, value in self._metrics.compute().items()},
+            "epoch": f"{epoch:,}{self._of_epochs}",
+            **dict([first]),
             "rows/s": f"{(progress.rows - self._rows_before) / seconds:,.0f}",
-            "lr": ", ".join(named),
-            "memory": f"{format_size(self._monitor.last_bytes)}/{format_size(self._monitor.report.limit_bytes)}",
             "waiting": f"{event.stopwatch.waiting_share():.0%}",
+            "memory": format_size(self._monitor.last_bytes),
+            **dict(others),
+            "lr": ", ".join(named),
         }
 
 

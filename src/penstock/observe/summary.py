@@ -1,29 +1,47 @@
-"""What a command prints at its end, and what each stage was to hold and held."""
+"""How results, counts and memory read on a terminal, and what each stage was to hold and held."""
 
-import itertools
 import math
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from penstock.config.sizes import format_size
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import MemoryReport
-
-if TYPE_CHECKING:
-    from penstock.run.evaluate import EvaluationResult
-    from penstock.run.predict import PredictionResult
-    from penstock.run.train import TrainResult
+from penstock.runtime.progress import WIDTH
 
 Lines = list[tuple[str, str]]
+NO_BREAK = "\N{NO-BREAK SPACE}"
+"""Stands for a space where a line must not be folded; it is printed as one."""
 FIXED = "memory.limit"
 """The setting of stages that no key of their own makes smaller."""
+MAX_RESULTS = 6
+"""Values on one line; more are counted."""
+REPEATED_LOSSES = {"binary_cross_entropy": "log_loss", "l2_loss": "mean_squared_error"}
+"""Losses, and the metrics that are the same number where all rows weigh the same."""
 
 
-def numbers(values: Mapping[str, float], remarks: Mapping[str, str]) -> str:
-    """Names and values on one line; behind a value what there is to say about it."""
+def results(
+    metrics: Mapping[str, float], losses: Mapping[str, float], remarks: Mapping[str, str], all_in: str = ""
+) -> str:
+    """Names and values, metrics first; behind a value what there is to say about it.
+
+    A loss that a metric repeats is not said again under its own name. `all_in` says where all are; without it, here.
+    """
+
+    def is_repeated(name: str) -> bool:
+        for loss, metric in REPEATED_LOSSES.items():
+            if name.startswith(loss) and (same := metrics.get(metric + name.removeprefix(loss))) is not None:
+                return math.isclose(losses[name], same, rel_tol=1e-4)
+        return False
+
+    values = {**metrics, **{name: value for name, value in losses.items() if not is_repeated(name)}}
     notes = {name: f" ({remark})" for name, remark in remarks.items()}
-    return "  ".join(f"{name} {number(value)}{notes.get(name, '')}" for name, value in values.items())
+    shown = [f"{name}{NO_BREAK}{number(value)}{notes.get(name, '')}" for name, value in values.items()]
+    if all_in and len(shown) > MAX_RESULTS:
+        shown[MAX_RESULTS:] = [f"and {len(shown) - MAX_RESULTS} more: {all_in}"]
+    return "  ".join(shown)
 
 
 def number(value: float) -> str:
@@ -34,96 +52,33 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} " + (noun if count == 1 else plural or f"{noun}s")
 
 
-def training_summary(result: "TrainResult", attainable_auc: float | None = None) -> str:
-    """Steps, quality, memory and folder of a run; of the demonstration also the AUC that no model can pass."""
-    lines: Lines = []
-    if attainable_auc is not None:
-        best = f"where {attainable_auc:.4f} is the best that any model can reach on these rows"
-        lines.append(("test AUC", f"{result.metrics['auc']:.4f}, {best}"))
-    done = counted(result.steps, "step"), counted(result.epochs, "epoch"), counted(result.rows, "row")
-    lines.append(("trained", ", ".join(done)))
-    if result.num_bad_rows:
-        lines.append(bad_rows_line(result))
-    if result.skipped_batches:
-        skipped, where = counted(result.skipped_batches, "batch", "batches"), result.model_dir / "nonfinite"
-        lines.append(("skipped", f"{skipped} whose loss was not finite; see {where}"))
-    if result.overflowed_batches:
-        overflowed = counted(result.overflowed_batches, "batch", "batches")
-        lines.append(("passed over", f"{overflowed} with gradients too large for FP16"))
-    if result.stopped_because:
-        lines.append(("stopped", result.stopped_because))
-    if result.restored_step is not None:
-        to_its_end = "the best one, after a run to its end; eval and predict take it"
-        why = "which eval and predict take" if result.stopped_because else to_its_end
-        lines.append(("restored", f"step-{result.restored_step}, {why}"))
-    if result.trained_rows and result.seconds:  # not where a run had come to its end before
-        rate = result.trained_rows / result.seconds
-        timed = f"over {result.seconds:.1f} s, evaluation and saving included"
-        lines.append(("speed", f"{rate:,.0f} rows/s {timed}"))
-    if result.shuffle:
-        mixed = f"{result.shuffle['block_coverage']:.0%} of the blocks that an ideal shuffle would"
-        if "label_autocorrelation" in result.shuffle:
-            mixed += f"; neighbouring labels correlate by {result.shuffle['label_autocorrelation']:.3f}"
-        lines.append(("shuffle", f"a batch draws on {mixed}"))
-    if result.advice is not None:
-        lines.append(("advice", result.advice))
-    evaluation = "nothing was evaluated"
-    if result.evaluated_step is not None:
-        of_step = "" if result.evaluated_step == result.steps else f"of step {result.evaluated_step:,}: "
-        evaluation = of_step + numbers({**result.losses, **result.metrics}, result.remarks)
-    lines.append(("eval", evaluation))
-    if result.best_step not in (None, result.steps, result.restored_step):
-        best = f"step-{result.best_step}; eval and predict take it with --checkpoint_path best"
-        lines.append(("best", best))
-    lines.append(("memory", memory_line(result.memory)))
-    lines += zip(itertools.chain(["by stage"], itertools.repeat("")), use_lines(result.stages), strict=False)
-    lines.append(("run", f"{result.model_dir} (checkpoint {result.checkpoint.name})"))
-    lines += [] if result.report is None else [("report", str(result.report))]
-    if result.exit_code:
-        lines.append(("stopped", "by a signal; saved. Go on with --continue_train"))
-    return aligned(lines)
-
-
-def bad_rows_line(result: "TrainResult | EvaluationResult") -> tuple[str, str]:
-    """How many rows were left out, and where they are."""
-    left_out = f"{counted(result.num_bad_rows, 'row')} left out as unusable"
-    return "bad rows", left_out if result.bad_rows is None else f"{left_out}; see {result.bad_rows}"
-
-
-def evaluation_summary(result: "EvaluationResult") -> str:
-    evaluation = result.evaluation
-    return aligned(
-        [
-            ("checkpoint", str(result.checkpoint)),
-            ("rows", f"{evaluation.rows:,} in {result.seconds:.1f} s"),
-            *([bad_rows_line(result)] if result.num_bad_rows else []),
-            ("eval", numbers({**evaluation.losses, **evaluation.metrics}, evaluation.remarks)),
-            ("memory", memory_line(result.memory)),
-        ]
-    )
-
-
-def prediction_summary(result: "PredictionResult") -> str:
-    return aligned(
-        [
-            ("checkpoint", str(result.checkpoint)),
-            ("rows", f"{result.rows:,} in {result.seconds:.1f} s"),
-            ("memory", memory_line(result.memory)),
-            ("written", str(result.output)),
-        ]
-    )
-
-
 def memory_line(memory: MemoryReport) -> str:
-    return (
-        f"peak {format_size(memory.peak_bytes)} of {format_size(memory.limit_bytes)} (in {memory.peak_stage}); "
-        f"{format_size(memory.start_bytes)} of it are python, torch and torchrec, just by being imported"
-    )
+    peak, limit, start = map(format_size, (memory.peak_bytes, memory.limit_bytes, memory.start_bytes))
+    return f"peak {peak} of {limit} (in {memory.peak_stage}; {start} by imports alone)"
 
 
 def aligned(lines: Lines) -> str:
-    width = max(len(name) for name, _ in lines)
-    return "\n".join(f"{name.ljust(width)}  {text}".rstrip() for name, text in lines)
+    """Names and texts in two columns, texts folded to the width of a terminal."""
+    width = max(len(name) for name, _ in lines) + len("  ")
+    return "\n".join(folded(text, name.ljust(width), " " * width) for name, text in lines)
+
+
+def folded(text: str, head: str = "", indent: str = "") -> str:
+    """A text behind its head, in lines that fit a terminal; long words such as paths are not broken.
+
+    A command is folded between its options, as a shell reads it.
+    """
+    end = " \\" if text.startswith("penstock ") else ""
+    if end:
+        text = re.sub(r" (?!--)", NO_BREAK, text)
+    lines = textwrap.wrap(
+        head + text,
+        WIDTH - len(end),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return f"{end}\n".join(lines).replace(NO_BREAK, " ")
 
 
 # --- Memory of stages ------------------------------------------------------------------------------------

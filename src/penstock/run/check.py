@@ -48,14 +48,17 @@ def check(run: RunConfig) -> str:
             evaluator()
         scanned, budget = training.plan.source.scanned, training.plan.budget
         num_parameters = sum(parameter.numel() for parameter in training.sharded.module.parameters())
-        planned = [f"{share.name} {format_size(share.limit_bytes)}" for share in budget.shares.values()]
+        planned = format_size(sum(share.limit_bytes for share in budget.shares.values()))
         columns = counted(len(scanned.columns.names), "column")
         return aligned(
             [
                 ("data", f"{counted(len(scanned.files), 'file')}, {columns} read"),
                 ("model", f"{num_parameters:,} parameters"),
                 ("first batch", f"{batch.num_rows:,} rows, loss {outcome.loss:.4f}"),
-                ("memory", f"limit {format_size(budget.limit_bytes)}; planned: {', '.join(planned)}"),
+                (
+                    "memory",
+                    f"{planned} of {format_size(budget.limit_bytes)} planned (by stage: penstock plan)",
+                ),
                 ("check", "all good; nothing was written"),
             ]
         )

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError
 from penstock.data.memory_plan import EVALUATION, share_data_path
+from penstock.observe.summary import StageUse, measured_use
 from penstock.run.data import DataSource, group_columns, open_batches, source_of
 from penstock.run.requirements import require_for_evaluation, scores_by_averages
 from penstock.run.restore import CHECKPOINT_WORDS, open_scoring
@@ -112,6 +113,8 @@ class EvaluationResult:
     evaluation: Evaluation
     seconds: float
     memory: MemoryReport
+    stages: Sequence[StageUse] = ()
+    """What each stage was to hold, and what it held."""
     num_bad_rows: int = 0
     """Rows of the evaluation data that cannot be used and were left out."""
     bad_rows: Path | None = None
@@ -143,6 +146,7 @@ def evaluate_checkpoint(
             ModelDir(Path(run.model_dir)).require_checkpoints()
         source = source_of(run, "eval_input_path", Path(run.model_dir))
         sharded, opened, budget = open_scoring(run, checkpoint, session, source.max_batch_rows)
+        model_bytes = max(0, session.monitor.sample() - budget.shares["process"].limit_bytes)
         share_metrics(budget, METRICS, metrics_of(sharded.model, "metrics"), evaluation_rows(run, source))
         prefetch_bytes = run.data_config.prefetch
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=prefetch_bytes, by_cost=source.by_cost)
@@ -158,6 +162,7 @@ def evaluate_checkpoint(
         evaluation,
         time.perf_counter() - started_at,
         session.monitor.report,
+        measured_use(budget, session.monitor.report, model_bytes),
         num_bad_rows=0 if source.quarantine is None else len(source.quarantine),
         bad_rows=None if source.quarantine is None else source.quarantine.path,
     )

@@ -1,7 +1,7 @@
 """The command `predict` as a function, and where predictions go."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from penstock.config.errors import ConfigError, hint
 from penstock.data.memory_plan import share_data_path
+from penstock.observe.summary import StageUse, measured_use
 from penstock.readers.sections import BadRows
 from penstock.readers.table_write import require_free, write_output
 from penstock.run.data import build_batch, open_batches, pieces_of, source_of
@@ -30,6 +31,8 @@ class PredictionResult:
     rows: int
     seconds: float
     memory: MemoryReport
+    stages: Sequence[StageUse] = ()
+    """What each stage was to hold, and what it held."""
 
 
 def predict(
@@ -68,7 +71,7 @@ def predict(
     options: dict[str, Any] = {"reserved_columns": reserved_columns, "checkpoint": checkpoint}
     if output is not None:
         return predict_files(run, str(table_or_path), str(output), **options)
-    with opened(run, str(table_or_path), **options) as (_, _, batches):
+    with opened(run, str(table_or_path), **options) as (_, _, _, batches):
         return pa.Table.from_batches(list(batches))
 
 
@@ -80,12 +83,12 @@ def predict_files(run: RunConfig, input_path: str, output_path: str, **options: 
     started_at = time.perf_counter()
     output = Path(output_path)
     require_free(output, "--predict_output_path")
-    with opened(run, input_path, **options) as (checkpoint, session, batches):
+    with opened(run, input_path, **options) as (checkpoint, session, stages, batches):
         rows = write_output(output, batches, "--predict_output_path")
     if not rows:
         raise ConfigError("--predict_input_path: there are no rows to score")
     seconds = time.perf_counter() - started_at
-    return PredictionResult(output, checkpoint, rows, seconds, session.monitor.report)
+    return PredictionResult(output, checkpoint, rows, seconds, session.monitor.report, stages())
 
 
 @contextmanager
@@ -99,8 +102,8 @@ def opened(
     limit: int | None = None,
     checkpoint: str | None = None,
     plain: bool = True,
-) -> Iterator[tuple[Path, Session, Iterator[pa.RecordBatch]]]:
-    """The checkpoint, the session, and the scores as a stream, in input order."""
+) -> Iterator[tuple[Path, Session, Callable[[], Sequence[StageUse]], Iterator[pa.RecordBatch]]]:
+    """The checkpoint, the session, what stages held so far, and the scores as a stream, in input order."""
     require_for_prediction(run)
     data = run.data_config
     # Every row of the input has its score: a row that cannot be used is an error here, whatever training does.
@@ -114,6 +117,7 @@ def opened(
     )
     with computing(run) as session, ExitStack() as stack:
         model, opened_checkpoint, budget = open_scoring(run, checkpoint, session, source.max_batch_rows)
+        model_bytes = max(0, session.monitor.sample() - budget.shares["process"].limit_bytes)
         stack.enter_context(session.monitor.stage("predict"))
         known = list(model.model.prediction_names)
         for name in output_columns or ():
@@ -137,4 +141,7 @@ def opened(
                     if left == 0:
                         return
 
-        yield opened_checkpoint.path, session, watched()
+        def stages() -> Sequence[StageUse]:
+            return measured_use(budget, session.monitor.report, model_bytes)
+
+        yield opened_checkpoint.path, session, stages, watched()

@@ -1,22 +1,26 @@
 """From which checkpoint a command starts: to score, to go on, or to be fine-tuned."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 import yaml
 
-from penstock.checkpoint import Checkpoint, CheckpointStore, TensorDifference
+from penstock.checkpoint import Checkpoint, CheckpointStore, TensorDifference, TensorMismatch
 from penstock.checkpoint.manifest import MANIFEST_NAME
 from penstock.checkpoint.storage import describe
 from penstock.config.errors import CheckpointError, ConfigError, hint
-from penstock.config.write import changed_settings, dump_yaml, flattened
+from penstock.config.write import changed_settings, differences, dump_yaml, flattened
 from penstock.distributed.groups import compute_device
 from penstock.distributed.sharding import shard
 from penstock.distributed.state import load_averages, load_model_state, model_state
 from penstock.export.sections import ExportConfig
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
+from penstock.observe.report.run_record import model_name
+from penstock.observe.summary import counted
 from penstock.run.data import build_parser, resumed_state
 from penstock.run.feature_meaning import other_meaning, require_same_meaning
 from penstock.run.requirements import model_section, scores_by_averages, train_section
@@ -34,6 +38,9 @@ logger = logging.getLogger(__name__)
 PARAM_MAP_KEY = "train_config.fine_tune_ckpt_param_map"
 CHECKPOINT_WORDS = ("latest", "best")
 _MODEL_PREFIX = "model."
+SIZES = ("embedding_dim", "hash_bucket_size", "hidden_units", "num_buckets", "num_class")
+NOT_OF_TENSORS = ("model_config.losses", "model_config.metrics", "model_config.train_metrics")
+"""Keys beside the tensors of a model."""
 CHECKPOINT_FORMS = "a checkpoint (RUN/checkpoints/step-100), a run (RUN), or the best of a run (RUN/best)"
 
 
@@ -99,7 +106,8 @@ def open_scoring(
         model = build_model(model_section(run), features, labels, weights, table_device="meta")
         budget = share_model(limit_of(run.memory), monitor.sample(), model, None, batch_size)
         module = shard(TrainWrapper(model), None, session.world)
-        load_whole_model(checkpoint, module)
+        with named_difference(checkpoint, run):
+            load_whole_model(checkpoint, module)
         if scores_by_averages(run):
             load_averages(checkpoint, module)
     return ShardedModel(module, model, compute_device(session.world)), checkpoint, budget
@@ -156,7 +164,8 @@ def continue_run(
     """
     # Rates that were learned belong to the optimizers; evaluations on other data do not count for these.
     without = {*(() if restore_optimizer else ("rates",)), *(("early_stopping",) if new_data else ())}
-    checkpoints.restore(checkpoint, training.progress, optimizer=restore_optimizer, without=without)
+    with named_difference(checkpoint, run):
+        checkpoints.restore(checkpoint, training.progress, optimizer=restore_optimizer, without=without)
     if new_data:
         _warn_of_old_data(checkpoint, training)
         training.progress.move_to_new_data()
@@ -180,6 +189,39 @@ def fine_tune(run: RunConfig, training: Training, path: str, map_file: str | Non
     difference = load_renamed(checkpoint, training.sharded.module, map_file)
     if difference:
         logger.warning("fine-tuning from %s: %s", checkpoint.path, difference)
+
+
+@contextmanager
+def named_difference(checkpoint: Checkpoint, run: RunConfig) -> Iterator[None]:
+    """Where tensors do not fit the model, name the first setting by which the run that wrote them differs.
+
+    Another model is refused before: its tensors may have the same names and shapes.
+    """
+    folder = ModelDir(checkpoint.path.parent.parent)
+    before = folder.written_config() if checkpoint.path.parent == folder.checkpoints else {}
+    now = yaml.safe_load(dump_yaml(run))
+    cure = f"set it back (as in {folder.run_file}), or train anew with another --model_dir"
+    was, has = model_name(before), model_name(now)
+    if was not in (None, has):
+        raise CheckpointError(f"{checkpoint.path}: was trained as {was}, the run file has {has}; {cure}")
+    try:
+        yield
+    except TensorMismatch as mismatch:
+        found = [
+            each
+            for each in differences([before, now] if before else [now])
+            if each.key.startswith(("feature_configs", "model_config"))
+            and not each.key.startswith(NOT_OF_TENSORS)
+        ]
+        if not found:
+            raise
+        # Sizes decide shapes; a dropout that was changed beside them does not.
+        first, *others = sorted(found, key=lambda each: not each.key.endswith(SIZES))
+        was, has = first.values
+        what = f"without {first.key}" if was is None else f"with {first.key} {was}"
+        what += f", the run file has {'none' if has is None else has}"
+        more = f" ({counted(len(others), 'more setting differs', 'more settings differ')})" if others else ""
+        raise CheckpointError(f"{checkpoint.path}: was trained {what}{more}; {cure}") from mismatch
 
 
 def _warn_of_old_data(checkpoint: Checkpoint, training: Training) -> None:

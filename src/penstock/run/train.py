@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.checkpoint import CheckpointStore
 from penstock.config.write import dump_yaml
-from penstock.observe.advice import Advice, DataPathFacts, advise
+from penstock.observe.advice import Advice, DataPathFacts, advise, advise_on_quality
 from penstock.observe.listeners import MachineUse, Profiling, RunLog, TensorBoard
 from penstock.observe.report.page import try_to_write_report
 from penstock.observe.summary import StageUse, largest, measured_use
@@ -94,6 +94,8 @@ class TrainResult:
     """By metric: why it is undefined, how many rows it is without, how many groups it is over."""
     report: Path | None = None
     """The page that explains the run; None where it could not be written."""
+    quality_advice: str | None = None
+    """What got worse by training on, and the cure."""
 
 
 def train(
@@ -162,14 +164,23 @@ def run_to_end(
     with ExitStack() as watching, monitor.stage("train"):
         for watcher in watchers:
             watching.enter_context(watcher)
-        ended, advice = trainer.run(), None
+        ended, advice, quality = trainer.run(), None, None
         stages = measured_use(plan.budget, monitor.report, model_bytes)
         shuffle = None if plan.quality is None else plan.quality.score()
         if not ended.is_repeated:
+            ended_at = trainer.evaluated_step or 0
+            quality = advise_on_quality(
+                [
+                    record
+                    for record in trainer.folder.evaluations.read()
+                    if progress.steps_before < record["step"] <= ended_at
+                ]
+            )
             advice = write_end(
                 run,
                 training,
                 trainer,
+                quality=quality,
                 stopped_because="a signal; --continue_train goes on" if stop else ended.stopped_because,
                 num_steps=progress.step - steps_before,
                 stages=stages,
@@ -186,6 +197,7 @@ def run_to_end(
         exit_code=stop.exit_code if stop else 0,
         stopped_because=ended.stopped_because,
         advice=None if advice is None else str(advice),
+        quality_advice=None if quality is None else str(quality),
     )
     report = try_to_write_report(trainer.folder.path)
     if monitor.must_stop():
@@ -268,7 +280,16 @@ def build_trainer(
         next_step = progress.step + 1 if progress.step else 0
         board = TensorBoard(folder.path, train, lambda: dict(module.named_parameters()), next_step)
         watchers.append(board)
-    log = RunLog(folder.log, progress, rates, metrics, monitor, total_steps=total, plain=plain)
+    log = RunLog(
+        folder.log,
+        progress,
+        rates,
+        metrics,
+        monitor,
+        total_steps=total,
+        num_epochs=training.timetable.end.epochs,
+        plain=plain,
+    )
     if train.is_profiling:
 
         def on_trace(operators: Sequence[dict[str, Any]], path: Path) -> None:
@@ -335,6 +356,7 @@ def write_end(
     training: Training,
     trainer: Trainer,
     *,
+    quality: Advice | None,
     stopped_because: str | None,
     num_steps: int,
     stages: Sequence[StageUse],
@@ -374,12 +396,17 @@ def write_end(
             "shuffle": shuffle,
             "left_out_rows": None if source.quarantine is None else len(source.quarantine),
             "advice": None if advice is None else advice.record(),
+            "quality_advice": None if quality is None else quality.record(),
             "memory": {
                 "peak_bytes": report.peak_bytes,
                 "peak_stage": report.peak_stage,
                 "by_stage": report.stage_peaks,
                 "stages": {
-                    stage.name: {"planned_bytes": stage.planned_bytes, "measured_bytes": stage.measured_bytes}
+                    stage.name: {
+                        "planned_bytes": stage.planned_bytes,
+                        "measured_bytes": stage.measured_bytes,
+                        "setting": stage.setting,
+                    }
                     for stage in stages
                 },
                 "largest_stage": None if most is None else most.name,

@@ -21,6 +21,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 Fields = Mapping[str, str]
 
+WIDTH = 80
+"""Columns that lines keep to: those of a terminal that nobody has made wider."""
 _MAX_PAUSE_SECONDS = 60.0
 _BAR_CELLS, _MIN_BAR_CELLS = 24, 4
 _TIME_LEFT = "left"
@@ -37,7 +39,7 @@ class Display(Protocol):
 
 @dataclass(slots=True)
 class PlainLines:
-    """One line per call: for files, pipes and CI."""
+    """One line per call, of what fits `WIDTH`: for files, pipes and CI."""
 
     title: str
     unit: str
@@ -46,8 +48,8 @@ class PlainLines:
 
     def show(self, done: int, total: int | None, fields: Fields) -> None:
         of_total = f"/{total:,}" if total is not None else ""
-        rest = "".join(f"  {name} {value}" for name, value in fields.items())
-        print(f"{self.title}: {self.unit} {done:,}{of_total}{rest}", file=self.stream, flush=True)
+        count = f"{self.title}: {self.unit} {done:,}{of_total}"
+        print("  ".join([count, *fitting(fields, WIDTH - len(count))]), file=self.stream, flush=True)
 
     def note(self, line: str) -> None:
         print(line, file=self.stream, flush=True)

@@ -8,8 +8,7 @@ import torch
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.optim.keyed import KeyedOptimizer
 
-from penstock.checkpoint import Checkpoint, CheckpointStore
-from penstock.config.errors import CheckpointError
+from penstock.checkpoint import Checkpoint, CheckpointStore, TensorMismatch
 from penstock.distributed.state import load_model_state, load_training_state, training_state
 from penstock.optim.dense import DenseAverages
 from penstock.runtime.world import Resumable, State
@@ -84,4 +83,4 @@ def load_whole_model(checkpoint: Checkpoint, model: torch.nn.Module) -> None:
     """Bring a model, and not its optimizers, to where it was; nothing of it may be missing or left over."""
     difference = load_model_state(checkpoint, model)
     if difference:
-        raise CheckpointError(f"{checkpoint.path}: does not fit this model: {difference}")
+        raise TensorMismatch(f"{checkpoint.path}: does not fit this model: {difference.shown(1)}")

@@ -39,7 +39,7 @@ class Evaluation:
     """`group`, `rows` and `auc` of the largest groups of the first metric that groups rows; None: one class only."""
 
     remarks: dict[str, str] = field(default_factory=dict)
-    """By metric: why it is undefined, how many rows it is without, how many groups it is over."""
+    """By name: why it is undefined, how many rows it is without, how many groups it is over, a weight that is in it."""
 
     @property
     def values(self) -> dict[str, float]:
@@ -103,6 +103,12 @@ def evaluate(
         num_rows = int(collectives.sum(np.array(num_rows)))
     losses = {name: float(total / weight) if weight else math.nan for name, (total, weight) in totals.items()}
     undefined = {name: NO_WEIGHT for name, (_, weight) in totals.items() if not weight}
+    weighted = {
+        name: f"weight {task.weight:g} included"
+        for task in scoring.tasks
+        for name in task.loss_names
+        if task.weight != 1
+    }
     # An exact AUC keeps no histogram, and has no bins.
     counts = {
         name: bound.metric.counts for name, bound in metrics.bound.items() if isinstance(bound.metric, AUC)
@@ -117,7 +123,7 @@ def evaluate(
         num_rows,
         calibration={name: bins_of(count) for name, count in counts.items() if count.any()},
         group_auc=[{"group": group, "rows": rows, "auc": area} for group, rows, area in groups],
-        remarks={**undefined, **remarks},
+        remarks={**weighted, **undefined, **remarks},
     )
 
 

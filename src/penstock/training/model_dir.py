@@ -73,6 +73,23 @@ class ModelDir:
             return {}
         return config if isinstance(config, Mapping) else {}
 
+    @property
+    def lock_file(self) -> Path:
+        """A file of the temporary folder, found by the folder's full path."""
+        key = hashlib.sha256(os.fsencode(self.path.resolve())).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"penstock-{key}.lock"
+
+    def is_training(self) -> bool:
+        """Whether a process of this machine holds the lock."""
+        try:
+            with self.lock_file.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def require_checkpoints(self) -> None:
         if not self.checkpoints.is_dir():
             raise CheckpointError(f"{self.path} holds no checkpoint; train first, or give --model_dir")
@@ -106,8 +123,8 @@ class ModelDir:
         """Keep the folder for one training on this machine; the system lets go when this process ends.
 
         Refuses a folder that cannot be written, and one that holds a trained run, unless this is to `resume` it. Makes
-        nothing in it: the lock is a file of the temporary folder, found by the folder's full path. Who held the file
-        removes it before letting go, so a lock counts only on the file that the path still leads to.
+        nothing in it. Who held the lock file removes it before letting go, so a lock counts only on the file that the
+        path still leads to.
         """
         existing = next(folder for folder in (self.path, *self.path.parents) if folder.exists())
         if not existing.is_dir():
@@ -119,8 +136,7 @@ class ModelDir:
                 f"{self.path} holds a trained run already; continue it with --continue_train, "
                 "or choose another --model_dir"
             )
-        key = hashlib.sha256(os.fsencode(self.path.resolve())).hexdigest()[:16]
-        path, is_ours = Path(tempfile.gettempdir()) / f"penstock-{key}.lock", False
+        path, is_ours = self.lock_file, False
         while not is_ours:
             with suppress(FileExistsError, FileNotFoundError):
                 path.touch(exist_ok=False)

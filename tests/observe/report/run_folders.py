@@ -40,7 +40,7 @@ END = {
         "peak_stage": "train",
         "stages": {
             "process": {"planned_bytes": 500 * MIB, "measured_bytes": 500 * MIB},
-            "model": {"planned_bytes": 4 * MIB, "measured_bytes": 5 * MIB},
+            "model": {"planned_bytes": 4 * MIB, "measured_bytes": 5 * MIB, "setting": "embedding_dim"},
         },
     },
     "advice": {

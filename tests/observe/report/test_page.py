@@ -206,3 +206,13 @@ def test_a_file_of_another_make_does_not_cost_the_page(tmp_path: Path) -> None:
 
     assert "data profile" not in page_of([read_run(one)]).lower()
     assert profile_lines(page_of([read_run(two)]))[1][0] == "a"
+
+
+def test_the_memory_of_stages_with_the_keys_that_make_them_smaller_and_all_advice(tmp_path: Path) -> None:
+    end = {**END, "quality_advice": {"text": "auc was best at the first evaluation"}}
+    page = page_of([read_run(write_run(tmp_path / "one", log=[START, *STEPS, end]))])
+
+    assert '<th scope="row">process</th><td>500MiB</td><td>500MiB</td><td></td>' in page  # of an older log
+    assert '<th scope="row">model</th><td>4MiB</td><td>5MiB</td><td>embedding_dim</td>' in page
+    assert "<b>one: </b>auc was best at the first evaluation</p>" in page
+    assert "<b>one: </b>waiting 50% of the time" in page

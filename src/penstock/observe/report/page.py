@@ -110,7 +110,12 @@ def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str
         outcomes=[
             outcome(run) for run in runs if run.end.get("stopped_because") or run.restored_step is not None
         ],
-        advice=[(run.name, run.end["advice"]["text"]) for run in runs if run.end.get("advice")],
+        advice=[
+            (run.name, run.end[kind]["text"])
+            for run in runs
+            for kind in ("quality_advice", "advice")
+            if run.end.get(kind)
+        ],
         sections=[
             (heading, list(parts), [chart for chart in charts if chart])
             for heading, parts, charts in sections
@@ -257,6 +262,7 @@ def memory(runs: Sequence[RunRecord]) -> tuple[list[Part], list[Chart | None]]:
             "is_over": peak > limit,
         }
         meters.append(meter)
+    meters += [tables.stages(run) for run in runs if run.memory.get("stages")]
     limits = {run.start.get("limit_bytes") for run in runs}
     limit = limits.pop() if len(limits) == 1 else None
     over_time = line_chart(

@@ -221,6 +221,21 @@ def data_profile(run: RunRecord, alone: bool) -> Part:
     return Details(title, [Text(note, "note quiet"), found], alone and len(columns) <= MAX_OPEN_COLUMNS)
 
 
+# --- Memory ----------------------------------------------------------------------------------------------
+
+
+def stages(run: RunRecord) -> Part:
+    """What each stage was to hold and held, and the key that makes it smaller."""
+    rows = []
+    for name, stage in run.memory["stages"].items():
+        sizes = [stage.get(key) for key in ("planned_bytes", "measured_bytes")]
+        shown = ["" if size is None else format_size(size) for size in sizes]
+        rows.append([name, *shown, stage.get("setting", "")])
+    return Details(
+        f"memory of {run.name} by stage", [Table(["stage", "planned", "measured", "set by"], rows)]
+    )
+
+
 # --- Configuration ---------------------------------------------------------------------------------------
 
 
