@@ -47,14 +47,32 @@ def test_values_take_the_type_of_the_field(value: str, path: str, expected: obje
     assert edited(f"data_config.{path}={value}")["data_config"][path] == expected
 
 
-def test_null_takes_a_text_out_where_there_may_be_none():
-    changed = edited("data_config.bucket_by=history", "data_config.sample_cost_field=null")
-    assert changed["data_config"]["bucket_by"] == "history"
-    assert changed["data_config"]["sample_cost_field"] == "null"
+@pytest.mark.parametrize(
+    ("path", "left"),
+    [
+        ("data_config.batch_size", {"data_config": {"label_fields": ["a", "b"], "shuffle_buffer": "2MiB"}}),
+        ("data_config.label_fields", {"data_config": {"batch_size": 3, "shuffle_buffer": "2MiB"}}),
+        ("data_config.label_fields[0]", {"data_config": {**data()["data_config"], "label_fields": ["b"]}}),
+        ("data_config", {"data_config": None}),
+        ("train_config.sgd_optimizer.lr", {"train_config": {"sgd_optimizer": {}, "num_steps": 3}}),
+        ("feature_configs[raw_feature.feature_name!=x]", {"feature_configs": data()["feature_configs"][1:2]}),
+        # What is not there stays away, the sections around it too.
+        ("data_config.sample_cost_field", {}),
+        ("model_config.final.lr", {}),
+    ],
+)
+def test_null_removes_a_key_a_section_a_list_or_an_entry(path: str, left: dict[str, Any]):
+    expected = {key: value for key, value in (data() | left).items() if value is not None}
 
-    assert (
-        "bucket_by"
-        not in edited("data_config.bucket_by=history", "data_config.bucket_by=null")["data_config"]
+    assert edited(f"{path}=null") == edited((path, None)) == expected
+
+
+def test_a_required_key_cannot_be_removed():
+    [problem] = edit_data(Run, data(), ["feature_configs[0].raw_feature.feature_name=null"]).problems
+
+    assert str(problem) == (
+        "feature_configs[0].raw_feature.feature_name: is required, so that it cannot be removed; "
+        "give it another value"
     )
 
 

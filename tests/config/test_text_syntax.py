@@ -30,6 +30,16 @@ def test_what_protobuf_allows_is_allowed():
     }
 
 
+def test_the_last_of_a_scalar_that_is_written_twice_counts():
+    parsed = read_text(
+        'model_dir: "a"\ndata_config { fg_mode: FG_DAG fg_mode: FG_NONE }\nmodel_dir: "b"', Run
+    )
+
+    assert (parsed.data, parsed.problems) == ({"model_dir": "b", "data_config": {"fg_mode": "FG_NONE"}}, [])
+    assert parsed.repeated == [("data_config", "fg_mode"), ("model_dir",)]
+    assert parsed.positions["model_dir",] == (3, 1)
+
+
 def test_escapes():
     data = read_text(r'model_dir: "\x3\035\n\"é\\\303\251\u00e9\U0001F600\q"', Run).data
 
@@ -49,7 +59,7 @@ def test_numbers_as_c_writes_them(word: str, value: object):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('model_dir: "a"\nmodel_dir: "b"', "line 2, column 1: model_dir: is written twice"),
+        ("data_config {}\ndata_config {}", "line 2, column 1: data_config: is written twice"),
         ("model_dir: word", "line 1, column 12: model_dir: is word; expected a string in quotes"),
         ('model_dir: "\\xff"', 'line 1, column 12: model_dir: has an escape that is no text: "\\xff"'),
         ('model_dir: "a', "line 1, column 12: is not valid text format: a quote is not closed"),

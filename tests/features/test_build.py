@@ -26,7 +26,7 @@ def test_only_features_that_a_group_uses_are_built_and_it_says_so(caplog):
 
 def test_all_problems_are_told_at_once():
     configs = [
-        id_feature("a", expression="a"),
+        id_feature("a", expression="a:b"),
         id_feature("b", default_value="x"),
         FeatureConfig.model_validate(
             {"combo_feature": {"feature_name": "c", "expression": ["user:a", "user:b"]}}
@@ -37,7 +37,7 @@ def test_all_problems_are_told_at_once():
         build_features(configs, RAW_INPUT)
 
     assert [str(problem) for problem in caught.value.problems] == [
-        "feature_configs[0].id_feature.expression: 'a' is not of the form side:column, such as user:age",
+        "feature_configs[0].id_feature.expression: 'a:b': unknown side 'a'; known: context, item, user",
         "feature_configs[1].id_feature.default_value: 'x' is not an integer",
         "feature_configs[2].combo_feature: not available yet; available: id_feature, raw_feature",
     ]

@@ -7,7 +7,7 @@ from penstock.config.errors import ConfigError, DataError
 from penstock.metrics import BoundMetric, TrainMetricWrapper, build_metrics
 from penstock.metrics.auc import DecayAUC
 from penstock.metrics.grouped_auc import GroupedAUC
-from penstock.metrics.sections import MetricConfig, TrainMetricConfig
+from penstock.metrics.sections import Best, MetricConfig, TrainMetricConfig, best_value, metric_names
 
 
 def configs(*metrics):
@@ -31,6 +31,28 @@ def test_two_classes_give_probs1_and_a_tower_is_a_suffix_of_predictions_and_resu
     metrics = build_metrics(configs({"auc": {}}), available, label="buy", tower="cvr")
 
     assert (metrics["auc_cvr"].prediction, metrics["auc_cvr"].label) == ("probs1_cvr", "buy")
+
+
+def test_a_metric_several_times_is_named_by_what_differs():
+    several = configs(
+        {"auc": {}},
+        {"auc": {"thresholds": 200}},
+        {"auc": {"exact": True}},
+        {"grouped_auc": {"grouping_key": "user"}},
+        {"grouped_auc": {"grouping_key": "item", "weight": "rows"}},
+        {"accuracy": {}},
+        {"ndcg_at_k": {"top_k": 3}},
+        {"ndcg_at_k": {}},
+    )
+
+    names = metric_names(several)
+
+    by_group = ["grouped_auc@user@none", "grouped_auc@item@rows"]
+    assert names == ["auc", "auc@200", "auc@exact", *by_group, "accuracy", "ndcg@3", "ndcg@5"]
+    assert {best_value(f"{name}_buy") for name in names} == {Best.max}
+    assert metric_names(several[-1:]) == ["ndcg_at_k"]
+    built = build_metrics(several[:2], ["probs_buy"], label="buy", tower="buy")
+    assert list(built) == ["auc_buy", "auc@200_buy"]
 
 
 def test_thresholds_count_only_when_they_are_written():

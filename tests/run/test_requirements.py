@@ -59,7 +59,11 @@ def test_commands_list_everything_that_is_missing():
 
 
 REFUSED = {
-    "not available yet": (run(export_config={"mixed_precision": "BF16"}), f"{EXPORT}.mixed_precision", None),
+    "not available yet": (
+        run(data_config={"label_fields": ["click"], "sample_mask_prob": 0.1}),
+        "data_config.sample_mask_prob",
+        None,
+    ),
     "no loss": (
         run(model_config=deepfm(losses=[])),
         "model_config.losses",

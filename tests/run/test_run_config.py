@@ -75,7 +75,6 @@ def test_reading_a_run_file_does_not_import_torch():
 
 
 SHARED = [id_feature("a", embedding_name="t")]
-VECTORS = "deepfm needs a feature with an embedding here, or a group 'fm' of such features"
 HISTORY = {"sequence_name": "clicks", "sequence_length": 50, "features": [id_feature("item_id")]}
 THREE = {"num_class": 3, "losses": [{"softmax_cross_entropy": {}}]}
 ACCEPTED = {
@@ -141,7 +140,6 @@ REFUSED = {
             GROUPS: "deepfm needs a group 'deep' of type DEEP",
         },
     ),
-    "no vector": (groups(group("deep", "age")), {f"{GROUPS}.0.feature_names": VECTORS}),
     "a number in the group fm": (
         groups(group("deep", "age"), group("fm", "user_id", "age")),
         {f"{GROUPS}.1.feature_names.1": "'age' has no embedding; the group 'fm' takes vectors"},

@@ -40,7 +40,9 @@ def test_what_has_no_effect_is_warned_of_and_with_strict_refused(run_file, caplo
 
 
 def test_what_is_no_path_and_no_edit_is_refused():
-    with pytest.raises(ConfigError, match=r"^load_run: expected the path of a run file, not None$"):
+    with pytest.raises(
+        ConfigError, match=r"^load_run: expected the path of a run file, a mapping or YAML, not None$"
+    ):
         load_run(None)
     with pytest.raises(ConfigError, match=r"^load_run: edits are a mapping of paths to values or a list of"):
         load_run("run.yaml", 5)

@@ -29,6 +29,14 @@ RENAMED_MESSAGES = {"EasyRecConfig": "RunConfig"}
 NOT_SECTIONS = {"Struct": "a plain mapping", "Value": "a plain value", "ListValue": "a plain list"}
 NOT_ENUMS = {"NullValue": "a plain null"}
 MAP_VALUES = {"VocabDictEntry": int, "ValueMapEntry": float}
+ONE_COLUMN, ID_TYPES = ("Id", "Raw", "Combine", "Tokenize"), ("Id", "Tokenize", "BoolMask")
+ENCODERS = (
+    "DINEncoder",
+    "SimpleAttention",
+    "PoolingEncoder",
+    "SelfAttentionEncoder",
+    "MultiWindowDINEncoder",
+)
 DIFFERENCES = {
     # type
     ("KvDotProduct", "kv_delimiter"): "a text here; its old type, a number, is accepted",
@@ -44,6 +52,17 @@ DIFFERENCES = {
     ("EasyRecConfig", "eval_input_path"): "required only by the commands that read it",
     ("EasyRecConfig", "model_dir"): "required only by the commands that use it",
     ("TrainConfig", "sparse_optimizer"): "required only where features have embedding tables",
+    ("TrainConfig", "dense_optimizer"): "required in text format",
+    **{
+        (f"{kind}Feature", "expression"): "absent: the column is called like the feature"
+        for kind in ONE_COLUMN
+    },
+    **{(f"{kind}Feature", "embedding_dim"): "required only where a group embeds it" for kind in ID_TYPES},
+    **{(kind, "input"): "absent: the only sequence group" for kind in ENCODERS},
+    **{(kind, "output_dim"): "0 where it is absent" for kind in ("DSSM", "DSSMV2", "DAT", "MIND")},
+    **{
+        (f"HardNegativeSampler{version}", "num_hard_sample"): "0 where it is absent" for version in ("", "V2")
+    },
     ("ExponentialDecayLR", "decay_size"): "required: without it there is no decay",
     ("CosineAnnealingLR", "T_max"): "required: without it there is no wave",
     ("CosineAnnealingWarmRestartsLR", "T_0"): "required: without it there is no wave",

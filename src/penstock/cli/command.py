@@ -43,6 +43,16 @@ ModelDir = Annotated[str | None, typer.Option("--model_dir", help="Where everyth
 TrainInput = Annotated[str | None, typer.Option("--train_input_path", help="Training files.")]
 EvalInput = Annotated[str | None, typer.Option("--eval_input_path", help="Evaluation files.")]
 Memory = Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 4GiB.")]
+Epochs = Annotated[
+    int | None, typer.Option("--epochs", min=1, help="Times over the data (train_config.num_epochs).")
+]
+LearningRate = Annotated[
+    float | None,
+    typer.Option("--lr", help="Learning rate of both optimizers, that of the tables and the dense one."),
+]
+BatchSize = Annotated[
+    int | None, typer.Option("--batch_size", min=1, help="Rows per batch (data_config.batch_size).")
+]
 Plain = Annotated[bool, typer.Option("--plain", help="Plain lines instead of a live bar.")]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Also show the memory of each stage, and every result.")
@@ -59,20 +69,20 @@ CheckpointPath = Annotated[
 
 def load(
     run_file: Path,
-    keys: Mapping[str, str | None],
+    keys: Mapping[str, Any],
     sets: Sequence[str] | None = None,
     edit_json: str | None = None,
     strict: bool = False,
+    learning_rate: float | None = None,
 ) -> "RunConfig":
     """The run file as the command line wants it: options that are keys first, then edits in the order given.
 
-    Keys that are old or have no effect are warned of. Imports are here, so that `--help` answers at once.
+    `learning_rate` is that of whichever optimizers the run then has.
+    Imports are here, so that `--help` answers at once.
     """
-    from penstock.config.load import load_section, notice_lines
-    from penstock.run.run_config import RunConfig, environment_edits
+    from penstock.run.run_config import load_run
 
-    edits: list[str | tuple[str, Any]] = environment_edits() if "INPUT_TILE" in os.environ else []
-    edits += [(key, value) for key, value in keys.items() if value is not None]
+    edits: list[Any] = [(key, value) for key, value in keys.items() if value is not None]
     edits += sets or ()
     if edit_json is not None:
         try:
@@ -82,11 +92,21 @@ def load(
         if not isinstance(found, dict):
             raise ConfigError("--edit_config_json: expected one JSON object of path: value")
         edits += found.items()
-    loaded = load_section(RunConfig, run_file, edits=edits, strict=strict)
-    if loaded.notices:
-        for line in notice_lines(loaded.notices):
-            logger.warning("%s", line)
-    return loaded.section
+    run = load_run(run_file, edits, strict=strict)
+    if learning_rate is None or run.train_config is None:
+        return run
+    from penstock.config.load import apply_edits
+
+    train = run.train_config
+    chosen = [
+        (f"train_config.{key}", options.chosen("optimizer"))
+        for key, options in (
+            ("sparse_optimizer", train.sparse_optimizer),
+            ("dense_optimizer", train.dense_optimizer),
+        )
+        if options is not None
+    ]
+    return apply_edits(run, [(f"{key}.{each[0]}.lr", learning_rate) for key, each in chosen if each])
 
 
 def announce(command: str, run_file: Path) -> None:

@@ -22,6 +22,9 @@ def check(
     train_input_path: command.TrainInput = None,
     eval_input_path: command.EvalInput = None,
     model_dir: command.ModelDir = None,
+    epochs: command.Epochs = None,
+    lr: command.LearningRate = None,
+    batch_size: command.BatchSize = None,
     memory: command.Memory = None,
     sets: command.Sets = None,
     edit_config_json: command.EditJson = None,
@@ -32,9 +35,15 @@ def check(
     Of a run file that has only preprocessing, the files are found and the first sample is made.
     """
     with one_line_errors(run_file):
-        keys = {"train_input_path": train_input_path, "eval_input_path": eval_input_path}
-        keys |= {"model_dir": model_dir, "memory.limit": memory}
-        run = command.load(run_file, keys, sets, edit_config_json, strict)
+        keys = {
+            "train_input_path": train_input_path,
+            "eval_input_path": eval_input_path,
+            "model_dir": model_dir,
+            "memory.limit": memory,
+            "train_config.num_epochs": epochs,
+            "data_config.batch_size": batch_size,
+        }
+        run = command.load(run_file, keys, sets, edit_config_json, strict, lr)
         command.announce("check", run_file)
         from penstock.run.check import check as check_run
         from penstock.run.check import check_preparation, is_for_preparation, preview_lines
@@ -50,6 +59,9 @@ def plan(
     train_input_path: command.TrainInput = None,
     eval_input_path: command.EvalInput = None,
     model_dir: command.ModelDir = None,
+    epochs: command.Epochs = None,
+    lr: command.LearningRate = None,
+    batch_size: command.BatchSize = None,
     memory: command.Memory = None,
     sets: command.Sets = None,
     edit_config_json: command.EditJson = None,
@@ -57,9 +69,15 @@ def plan(
 ) -> None:
     """Say what each stage of RUN will hold, before it starts; write nothing."""
     with one_line_errors(run_file):
-        keys = {"train_input_path": train_input_path, "eval_input_path": eval_input_path}
-        keys |= {"model_dir": model_dir, "memory.limit": memory}
-        run = command.load(run_file, keys, sets, edit_config_json, strict)
+        keys = {
+            "train_input_path": train_input_path,
+            "eval_input_path": eval_input_path,
+            "model_dir": model_dir,
+            "memory.limit": memory,
+            "train_config.num_epochs": epochs,
+            "data_config.batch_size": batch_size,
+        }
+        run = command.load(run_file, keys, sets, edit_config_json, strict, lr)
         command.announce("plan", run_file)
         from penstock.run.training import plan as plan_run
 

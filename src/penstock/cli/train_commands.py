@@ -48,7 +48,7 @@ TextConfig = Annotated[
     typer.Option("--text_config", help="Also write the final config as protobuf text: model_dir/run.config."),
 ]
 RunFileOption = Annotated[Path, typer.Option("--pipeline_config_path", help="The run file.")]
-_OF_TRAIN_ALONE = ("run_file", "workers", "strict", "text_config", "profile")
+_OF_TRAIN_ALONE = ("run_file", "epochs", "lr", "batch_size", "workers", "strict", "text_config", "profile")
 ResultFile = Annotated[
     str | None,
     typer.Option("--eval_result_filename", help="Also write the result to this file of the model_dir."),
@@ -65,6 +65,9 @@ def train(
     fine_tune_ckpt_param_map: ParamMap = None,
     ignore_restore_optimizer: IgnoreOptimizer = False,
     new_data: NewData = False,
+    epochs: command.Epochs = None,
+    lr: command.LearningRate = None,
+    batch_size: command.BatchSize = None,
     memory: command.Memory = None,
     workers: Workers = None,
     sets: command.Sets = None,
@@ -88,11 +91,13 @@ def train(
             "memory.limit": memory,
             "train_config.fine_tune_checkpoint": fine_tune_checkpoint,
             "train_config.fine_tune_ckpt_param_map": fine_tune_ckpt_param_map,
-            "data_config.num_workers": None if workers is None else str(workers),
+            "train_config.num_epochs": epochs,
+            "data_config.batch_size": batch_size,
+            "data_config.num_workers": workers,
             "train_config.is_profiling": "true" if profile else None,
         }
         try:
-            run = command.load(run_file, keys, sets, edit_config_json, strict)
+            run = command.load(run_file, keys, sets, edit_config_json, strict, lr)
             command.announce("train", run_file)
             from penstock.run.summary import training_summary
             from penstock.run.train import train as train_run

@@ -68,7 +68,7 @@ class Edited:
 
 
 def edit_data(root: type[Section], data: dict[str, Any], edits: Edits) -> Edited:
-    """Applies edits to the data of a root section, in place. A null takes the key out."""
+    """Applies edits to the data of a root section, in place. A null takes the key or entry out."""
     edited = Edited()
     for edit in edits.items() if isinstance(edits, Mapping) else edits:
         path, value = (edit, None) if isinstance(edit, str) else edit
@@ -77,18 +77,29 @@ def edit_data(root: type[Section], data: dict[str, Any], edits: Edits) -> Edited
                 match = _EDIT.fullmatch(edit)
                 if match is None:
                     raise _EditError("is no edit; expected PATH=VALUE")
-                path, value = match[1].strip(), match[2]
-            for slot in _find_slots(root, data, _read_steps(path)):
-                if value is None or (value == "null" and not slot.must_be_string):
-                    if not isinstance(slot.holder, dict):
-                        raise _EditError("is null; an entry of a list cannot be removed")
-                    slot.holder.pop(slot.key, None)
+                path, value = match[1].strip(), None if match[2].strip() == "null" else match[2]
+            # Looking for what to remove must not create the sections on the way to it.
+            slots = _find_slots(root, deepcopy(data) if value is None else data, _read_steps(path))
+            for slot in reversed(slots):
+                if value is None:
+                    _remove(data, slot)
                 else:
                     slot.put(_value_for(value, slot.shape) if isinstance(value, str) else deepcopy(value))
                 edited.paths.add(slot.path)
         except _EditError as error:
             edited.problems.append(Problem(path, str(error)))
     return edited
+
+
+def _remove(data: Any, slot: "_Slot") -> None:
+    if slot.is_required:
+        raise _EditError("is required, so that it cannot be removed; give it another value")
+    *way, last = slot.path
+    for part in way:
+        is_there = part in data if isinstance(data, dict) else isinstance(part, int) and part < len(data)
+        data = data[part] if is_there else {}
+    if not isinstance(data, dict) or last in data:
+        del data[last]
 
 
 # --- The grammar of paths ------------------------------------------------------------------------------------
@@ -155,8 +166,8 @@ def _show(steps: Sequence[_Step]) -> str:
 class _Slot:
     """A key of a mapping, or an index of a list.
 
-    `rivals` are the keys of other members of its one-of groups. `must_be_string`: every word is a string here, `null`
-    too. `is_one_of_many`: the path may mean several slots, and those to which it does not apply are passed over.
+    `rivals` are the keys of other members of its one-of groups. `is_required`: null cannot take it out.
+    `is_one_of_many`: the path may mean several slots, and those to which it does not apply are passed over.
     """
 
     holder: Any
@@ -164,7 +175,7 @@ class _Slot:
     shape: Shape
     path: KeyPath
     rivals: tuple[str, ...] = ()
-    must_be_string: bool = False
+    is_required: bool = False
     is_one_of_many: bool = False
 
     def put(self, value: Any) -> None:
@@ -202,8 +213,8 @@ def _key_slots(slot: _Slot, key: str, before: Sequence[_Step], rest: Sequence[_S
     if not isinstance(slot.shape, SectionShape | MapShape | AnyShape):
         raise _EditError(f"goes wrong at '{key}': '{_show(before)}' is {slot.shape.words}")
     shape = child_shape(slot.shape, key) or AnyShape()
-    is_string = isinstance(shape, ScalarShape) and shape.type is str
     rivals: tuple[str, ...] = ()
+    is_required = False
     if isinstance(slot.shape, SectionShape):
         section, fields = slot.shape.section, fields_of(slot.shape.section)
         if key not in fields:
@@ -215,12 +226,11 @@ def _key_slots(slot: _Slot, key: str, before: Sequence[_Step], rest: Sequence[_S
         name = fields[key].name
         others = {each for group in section.one_of.values() if name in group for each in group} - {name}
         rivals = tuple(other for other, field in fields.items() if field.name in others)
-        # Where a field may be absent, null takes it out.
-        is_string = is_string and fields[key].default is not None
+        is_required = fields[key].info.is_required()
     holder = slot.open()
     if slot.is_one_of_many and key not in holder and not holder.keys().isdisjoint(rivals):
         return []
-    return [_Slot(holder, key, shape, (*slot.path, key), rivals, is_string, slot.is_one_of_many)]
+    return [_Slot(holder, key, shape, (*slot.path, key), rivals, is_required, slot.is_one_of_many)]
 
 
 def _entry_slots(slot: _Slot, step: int | slice | _Condition, before: Sequence[_Step]) -> list[_Slot]:
@@ -238,9 +248,8 @@ def _entry_slots(slot: _Slot, step: int | slice | _Condition, before: Sequence[_
             raise _EditError(f"matches nothing: '{where}' has {len(entries)} entries")
     else:
         found = _matching(entries, step, item, where)
-    is_string = isinstance(item, ScalarShape) and item.type is str
     is_many = slot.is_one_of_many or not isinstance(step, int)
-    return [_Slot(entries, index, item, (*slot.path, index), (), is_string, is_many) for index in found]
+    return [_Slot(entries, index, item, (*slot.path, index), (), False, is_many) for index in found]
 
 
 # --- Conditions ----------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ stops early. `notices` lists fields that are ignored, old, or not available yet.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -55,23 +56,47 @@ _MAX_SHOWN = 60
 S = TypeVar("S", bound=Section)
 
 
+Complete = Callable[[dict[str, Any], str], Iterable[Problem]]
+"""Fills in what a file of this syntax may leave out, in place, after all edits; gives what it may not leave out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[S]):
     section: S
     notices: list["Notice"]
+    edited: Set[KeyPath] = frozenset()
+    """The paths that edits gave a value, or took one from."""
 
 
-def load_section(root: type[S], path: Path, *, edits: Edits = (), strict: bool = False) -> Loaded[S]:
-    """Reads a run file in the syntax of its name, applies edits, and checks everything.
+def load_section(
+    root: type[S],
+    source: Path | Mapping[str, Any] | str,
+    *,
+    edits: Edits = (),
+    strict: bool = False,
+    complete: Complete | None = None,
+) -> Loaded[S]:
+    """Reads a file in the syntax of its name, the same as a mapping, or YAML; applies edits, and checks everything.
 
     `strict` makes ignored fields errors.
     """
+    if isinstance(source, Path):
+        text, syntax, name = *_read_file(source), str(source)
+        parsed = read(text, syntax, root) if text.strip() else Parsed()
+    else:
+        syntax, name = "yaml", "the run file"
+        parsed = read(source, syntax, root) if isinstance(source, str) else Parsed(deepcopy(dict(source)))
+    return _checked(root, parsed, edits, strict, name, complete and (lambda data: complete(data, syntax)))
+
+
+def _read_file(path: Path) -> tuple[str, str]:
+    """The text of a run file and its syntax, by the ending of its name."""
     syntax, source = SYNTAX_OF_SUFFIX.get(path.suffix.lower()), str(path)
     if syntax is None:
         endings = ", ".join(SYNTAX_OF_SUFFIX)
         raise ConfigError(f"'{path.suffix}' is no ending of a run file; known: {endings}", source)
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8"), syntax
     except FileNotFoundError:
         names: dict[str, str] = {}
         with suppress(OSError):
@@ -87,8 +112,6 @@ def load_section(root: type[S], path: Path, *, edits: Edits = (), strict: bool =
         raise ConfigError(f"is not UTF-8 text (at byte {error.start})", source) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", source) from None
-    parsed = read(text, syntax, root) if text.strip() else Parsed()
-    return _checked(root, parsed, edits, strict, source)
 
 
 def parse_section(
@@ -102,7 +125,12 @@ def apply_edits(section: S, edits: Edits) -> S:
 
 
 def _checked(
-    root: type[S], parsed: Parsed, edits: Edits, strict: bool = False, source: str | None = None
+    root: type[S],
+    parsed: Parsed,
+    edits: Edits,
+    strict: bool = False,
+    source: str | None = None,
+    complete: Callable[[dict[str, Any]], Iterable[Problem]] | None = None,
 ) -> Loaded[S]:
     if not parsed.readable:
         raise ConfigError(_sorted(parsed.problems), source)
@@ -111,13 +139,14 @@ def _checked(
     if not isinstance(parsed.data, dict):
         raise ConfigError(f"holds {shown(parsed.data)}; expected keys such as model_dir", source)
     edited = edit_data(root, parsed.data, edits)
+    found = [] if complete is None else list(complete(parsed.data))
     keys = KeyCheck()
     keys.section(parsed.data, root)
-    found = [problem for problem in keys.problems if problem.path not in parsed.broken]
-    section, reported = None, []
+    found += [problem for problem in keys.problems if problem.path not in parsed.broken]
+    section, reported = None, [Notice("repeated", path, "is written twice") for path in parsed.repeated]
     try:
         section = root.model_validate(parsed.data)
-        reported = list(notices(section))
+        reported += notices(section)
     except ValidationError as error:
         known = parsed.broken | keys.excused
         found += [problem for problem in value_problems(error, root) if problem.path not in known]
@@ -128,7 +157,7 @@ def _checked(
     problems += [_with_position(each, parsed, edited.paths) for each in found]
     if problems or section is None:
         raise ConfigError(_sorted(problems), source)
-    return Loaded(section, reported)
+    return Loaded(section, reported, edited.paths)
 
 
 def _with_position(problem: Problem, parsed: Parsed, edited: Set[KeyPath]) -> Problem:
@@ -281,19 +310,22 @@ class Notice:
     """A written field with a marker.
 
     The message is the reason why it is `ignored`, the new name of a `legacy` one, or what is not available yet:
-    `later`, or `harmless` where the run gives the same model without it.
+    `later`, or `harmless` where the run gives the same model without it. A scalar may be `repeated` in text format.
     """
 
-    kind: Literal["ignored", "legacy", "later", "harmless"]
+    kind: Literal["ignored", "legacy", "later", "harmless", "repeated"]
     path: KeyPath
     message: str
 
 
 def notices(value: Any, path: KeyPath = ()) -> Iterator[Notice]:
-    """What is worth knowing about a section and all below it, in the order of its fields."""
+    """What is worth knowing about a section and all below it, in the order of its fields.
+
+    Of what is not available yet as a whole, its parts are not listed.
+    """
     if isinstance(value, Section):
         for key, field in fields_of(type(value)).items():
-            item, where = getattr(value, field.name), (*path, key)
+            item, where, is_later = getattr(value, field.name), (*path, key), False
             if field.name not in value.model_fields_set or item is None:
                 continue
             for marker in field.markers:
@@ -306,7 +338,9 @@ def notices(value: Any, path: KeyPath = ()) -> Iterator[Notice]:
                 ):
                     kind: Literal["harmless", "later"] = "harmless" if marker.harmless else "later"
                     yield Notice(kind, where, f"{marker.what} is not available yet")
-            yield from notices(item, where)
+                    is_later = True
+            if not is_later:
+                yield from notices(item, where)
     elif isinstance(value, list | tuple | dict):
         for part, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from notices(item, (*path, part))
@@ -322,6 +356,7 @@ def notice_lines(found: Iterable[Notice]) -> list[str]:
         ("legacy", "old name, use {} instead"),
         ("ignored", "ignored ({})"),
         ("harmless", "{}; going on without"),
+        ("repeated", "{}; the last one counts"),
     ):
         for (kind, path, message), count in counts.items():
             if kind == wanted:

@@ -58,7 +58,8 @@ class Parsed:
     """Plain data with the position of every key, and the problems of the text.
 
     `readable` is False when the text breaks off so that its data mean nothing. `broken` holds paths whose value
-    could not be read: the problem is known, and nothing more should be reported about them.
+    could not be read: the problem is known, and nothing more should be reported about them. `repeated` are the paths
+    of scalars that text format has twice.
     """
 
     data: Any = None
@@ -66,6 +67,7 @@ class Parsed:
     problems: list[Problem] = field(default_factory=list)
     readable: bool = True
     broken: set[KeyPath] = field(default_factory=set)
+    repeated: list[KeyPath] = field(default_factory=list)
 
     def add(self, path: KeyPath, message: str, position: Position | None = None) -> None:
         line, column = position or (None, None)

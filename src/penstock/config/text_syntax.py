@@ -15,6 +15,7 @@ from typing import Any
 from penstock.config.errors import KeyPath, Position, hint
 from penstock.config.section import Section
 from penstock.config.shape import (
+    AnyShape,
     EnumShape,
     ListShape,
     MapShape,
@@ -212,9 +213,12 @@ class _TextWalk:
                     else:
                         self.parsed.positions.setdefault((*field_path, key), field.position)
                         entries[key] = self._value(value, shape.value, (*field_path, key))
-            elif field.name in data:
+            elif field.name in data and isinstance(shape, SectionShape | MapShape | AnyShape | None):
                 self.parsed.add(field_path, "is written twice", field.position)
             else:
+                if field.name in data:  # files of TorchEasyRec have it, whose reader takes the last
+                    self.parsed.repeated.append(field_path)
+                    self.parsed.positions[field_path] = field.position
                 data[field.name] = self._value(field.value, shape, field_path)
         return data
 

@@ -20,13 +20,15 @@ class ExportConfig(Section):
     metric_larger_is_better: bool = True
     """Whether more of it is better."""
 
-    mixed_precision: Annotated[str, words("", "BF16", "FP16"), Later("mixed_precision in export")] = ""
+    mixed_precision: Annotated[
+        str, words("", "BF16", "FP16"), Later("mixed_precision in export", harmless=True)
+    ] = ""
     """BF16, FP16, or empty."""
 
-    use_dense_ema: Annotated[bool | None, Later("use_dense_ema")] = None
+    use_dense_ema: Annotated[bool | None, Later("use_dense_ema in export", harmless=True)] = None
     """Export the running mean of the parameters; absent: where there is one."""
 
-    input_tile: Annotated[InputTile, Later("input_tile")] = InputTile.none
+    input_tile: Annotated[InputTile, Later("input_tile in export", harmless=True)] = InputTile.none
     """How many items meet one user in the artifact: see data_config.input_tile."""
 
     cudnn_allow_tf32: Annotated[bool, _TF32] = True

@@ -150,16 +150,17 @@ def input_and_table(
     else:
         expression = config.expression
         side, colon, column = expression.partition(":")
-        if side in _LATER_SIDES:
+        if side in _LATER_SIDES and colon:
             problem = f": the side '{side}' is not available yet"
-        elif not colon or not column:
-            problem = " is not of the form side:column, such as user:age"
-        elif side not in _SIDES:
+        elif colon and not column:
+            problem = " names no column; write side:column, such as user:age"
+        elif colon and side not in _SIDES:
             problem = f": unknown side '{side}'; {hint(side, _SIDES)}"
         else:
             problem = ""
         if problem:
             raise ConfigError.at("expression", f"'{expression}'{problem}")
+        column = column or expression or config.feature_name
         default = config.default_value or None
         source = FeatureInput(column, config.separator.encode(), default, "default_value", encoded=False)
     num_rows = table_rows(config)

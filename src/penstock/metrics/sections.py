@@ -3,13 +3,13 @@
 A new metric is a class that counts, a section here, and its name in `METRICS`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, model_validator
 
-from penstock.config.registry import NamedPart
+from penstock.config.registry import NamedPart, result_name
 from penstock.config.section import Ignored, Probability, Refused, Section, words
 
 PROBABILITY = ("probs1", "probs")
@@ -292,10 +292,32 @@ WINDOWED = tuple(name for name, section in METRICS.items() if "grouping_key" not
 """The metrics that can be followed over windows of steps."""
 
 
+def metric_names(configs: Sequence[Section]) -> list[str]:
+    """What the metrics of one task are called in results, in their order: by their sections.
+
+    Of a kind that is there several times each is called by the options in which they differ: auc and auc@200,
+    recall@1 and recall@5 (recall_at_k). Only those that differ in nothing have one name.
+    """
+    chosen = [config.chosen("metric") for config in configs]
+    names = [result_name(*each) if each else "" for each in chosen]
+    for index, (name, each) in enumerate(zip(list(names), chosen, strict=True)):
+        same = [other[1] for other in chosen if each and other and result_name(*other) == name]
+        if each is None or len(same) < 2:
+            continue
+        values = {
+            option: getattr(each[1], option)
+            for option in type(each[1]).model_fields
+            if any(getattr(other, option, None) != getattr(each[1], option) for other in same)
+        }
+        shown = [option if value is True else str(value) for option, value in values.items() if value]
+        names[index] = "@".join([name.removesuffix("_at_k"), *shown])
+    return names
+
+
 def best_value(result: str) -> Best | None:
     """Which values of a result are good ones, by its name: `log_loss_buy` is the log_loss of a tower."""
     for name, section in METRICS.items():
-        if result == name or result.startswith(f"{name}_"):
+        if result == name or result.startswith((f"{name}_", f"{name}@", f"{name.removesuffix('_at_k')}@")):
             return section.best
     return None
 

@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 from penstock.config.errors import ConfigError, DataError, PenstockError, Problem
-from penstock.config.registry import Registry, error_text, make_part, require_call, result_name
+from penstock.config.registry import Registry, error_text, make_part, require_call
 from penstock.metrics.metric import Bounded, MemoryNeeds, Metric, Values
-from penstock.metrics.sections import CustomMetric, MetricConfig, MetricSection, TrainMetricConfig
+from penstock.metrics.sections import (
+    CustomMetric,
+    MetricConfig,
+    MetricSection,
+    TrainMetricConfig,
+    metric_names,
+)
 from penstock.metrics.windows import TrainMetricWrapper
 from penstock.runtime.world import Collectives
 
@@ -75,9 +81,9 @@ def build_metrics(
     suffix = f"_{tower}" if tower else ""
     bound: dict[str, BoundMetric] = {}
     problems: list[Problem] = []
-    for index, config in enumerate(configs):
+    for index, (name, config) in enumerate(zip(metric_names(configs), configs, strict=True)):
         key, section = cast(tuple[str, MetricSection], config.chosen("metric"))
-        name, where = result_name(key, section), f"{path}[{index}].{key}"
+        where = f"{path}[{index}].{key}"
         readable = (section.reads,) if isinstance(section, CustomMetric) else section.predictions
         candidates = [prediction + suffix for prediction in readable]
         prediction = next((each for each in candidates if each in predictions_available), None)

@@ -32,16 +32,20 @@ class DeepFM(Model):
         wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
         plan = plan_tables(model.feature_groups, inputs.features, wide_tables)
         # Without a group of its own the factorisation machine works on the id features of `deep`, of one width.
-        with_ids = tuple(slot for slot in plan.groups["deep"] if slot.table is not None)
-        plan = replace(plan, groups={**plan.groups, "fm": plan.groups.get("fm") or with_ids})
+        vectors = plan.groups.get("fm") or tuple(
+            slot for slot in plan.groups["deep"] if slot.table is not None
+        )
+        if vectors:
+            plan = replace(plan, groups={**plan.groups, "fm": vectors})
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
         num_wide = 1 if section.final else num_class
         self.wide = Wide(plan.groups["wide"], num_wide, path) if "wide" in plan.groups else None
-        self.fm = FactorizationMachine()
-        self.num_fm_vectors = len(plan.groups["fm"])
-        fm_dim = plan.groups["fm"][0].width
+        self.fm = FactorizationMachine() if vectors else None  # numbers alone give none
+        self.num_fm_vectors, fm_dim = len(vectors), vectors[0].width if vectors else 0
         self.fm_output = (
-            nn.Linear(fm_dim, num_class, bias=False) if num_class > 1 and not section.final else None
+            nn.Linear(fm_dim, num_class, bias=False)
+            if fm_dim and num_class > 1 and not section.final
+            else None
         )
         self.deep = MLP(self.embedding_group.widths["deep"], section.deep, f"{path}.deep")
         joined_dim = int(self.wide is not None) + fm_dim + self.deep.output_dim
@@ -52,11 +56,14 @@ class DeepFM(Model):
     def predict(self, batch: Batch) -> Tensors:
         groups = self.embedding_group(batch)
         deep = self.deep(groups["deep"])
-        fm = self.fm(groups["fm"].unflatten(1, (self.num_fm_vectors, -1)))
-        wide = [self.wide(groups["wide"])] if self.wide is not None else []
+        parts = [self.wide(groups["wide"])] if self.wide is not None else []
+        if self.fm is not None:
+            fm = self.fm(groups["fm"].unflatten(1, (self.num_fm_vectors, -1)))
+            if self.final is None:
+                fm = fm.sum(dim=1, keepdim=True) if self.fm_output is None else self.fm_output(fm)
+            parts.append(fm)
         if self.final is not None:
-            output = self.output(self.final(torch.cat([*wide, fm, deep], dim=1)))
+            output = self.output(self.final(torch.cat([*parts, deep], dim=1)))
         else:
-            fm_part = fm.sum(dim=1, keepdim=True) if self.fm_output is None else self.fm_output(fm)
-            output = sum(wide, start=self.output(deep) + fm_part)
+            output = sum(reversed(parts), start=self.output(deep))
         return self.tasks[0].predictions(output, batch)

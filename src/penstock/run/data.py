@@ -35,7 +35,7 @@ from penstock.readers.scan import ONE_SHARD, ReadRequest, ScannedFiles, dataset_
 from penstock.readers.sections import BadRows
 from penstock.readers.stream import Quarantine
 from penstock.run.requirements import model_section, require_available
-from penstock.run.run_config import DataConfig, RunConfig
+from penstock.run.run_config import DataConfig, RunConfig, with_format_of
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.world import State
 from penstock.tensors.batch import Batch
@@ -141,6 +141,8 @@ def source_of(
     Batches carry along the columns that metrics group by, or `reserved_columns`. What is kept of
     these data gets a folder in `run_folder`. `batch_size`: see `open_source`.
     """
+    if path is not None:
+        run = with_format_of(run, key, path)
     purpose = key.removesuffix("_input_path")
     mode = mode or MODES[MODES.index(purpose)]
     path = getattr(run, key) if path is None else path

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from penstock.config.errors import ConfigError, Problem, hint
 from penstock.config.load import notices
 from penstock.metrics.sections import Best, CustomMetric, best_value
-from penstock.models.sections import ModelConfig
+from penstock.models.sections import MODELS, ModelConfig
 from penstock.optim.sections.schedules import MetricMode, ReduceOnPlateauLR
-from penstock.run.run_config import RunConfig
+from penstock.run.run_config import RunConfig, used_notices
 from penstock.runtime.world import World
 from penstock.training.best import smaller_is_better
 from penstock.training.sections import EarlyStopping, TrainConfig
@@ -68,10 +68,14 @@ def require_for_prediction(run: RunConfig) -> None:
 
 
 def require_available(run: RunConfig, problems: Sequence[Problem] = ()) -> None:
-    """Raise these problems; without any, refuse what this version checks but cannot do yet, all of it at once."""
+    """Refuse what this version checks but cannot do yet, all of it at once; without any, raise these problems.
+
+    A model that is not available is refused alone: nothing else matters then.
+    """
     problems = problems or _missing(run)
-    if not problems:
-        problems = [Problem(each.path, each.message) for each in notices(run) if each.kind == "later"]
+    unavailable = [each for each in used_notices(run, notices(run)) if each.kind == "later"]
+    models = [each for each in unavailable if each.path[0] == "model_config" and each.path[-1] in MODELS]
+    problems = [Problem(each.path, each.message) for each in models or unavailable] or problems
     if problems:
         raise ConfigError(problems)
 

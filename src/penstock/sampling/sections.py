@@ -63,7 +63,7 @@ class HardNegativeSampler(SamplerOptions):
     """Table of hard negative edges: user id, item id, weight."""
 
     num_sample: NumSample
-    num_hard_sample: PositiveInt
+    num_hard_sample: NonNegativeInt = 0
     """Most hard negatives of each user."""
 
     user_id_field: UserId

@@ -38,5 +38,5 @@ class LoadingSection(Section):
     prefetch: Annotated[ByteSize | None, AfterValidator(_some)] = None
     """How many bytes of batches may wait; absent: from the memory limit."""
 
-    input_tile: Annotated[InputTile, Later("input_tile")] = InputTile.none
+    input_tile: Annotated[InputTile, Later("input_tile", harmless=True)] = InputTile.none
     """none: as it comes. inputs: one user row is tiled while packing. embeddings: after the lookup."""

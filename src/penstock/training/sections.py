@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 from pydantic import (
     AfterValidator,
@@ -11,6 +11,7 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    model_validator,
 )
 
 from penstock.config.errors import Problem, hint
@@ -22,6 +23,10 @@ from penstock.optim.sections.schedules import MetricMode, rate_problems
 SUMMARIES = ("loss", "learning_rate", "parameter", "global_gradient_norm", "gradient_norm", "gradient")
 """What TensorBoard files may hold."""
 
+
+SPARSE_OPTIMIZER = {"adagrad_optimizer": {"lr": 0.03}}
+DENSE_OPTIMIZER = {"adam_optimizer": {"lr": 0.001}}
+"""What learns where a file may leave it out."""
 
 MAX_SCALE = 2.0**100
 """The largest first scale, far from the end of float32."""
@@ -140,19 +145,20 @@ class TrainConfig(Section):
     """How long to train, how often to save, and with what."""
 
     one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"length": ("num_steps", "num_epochs")}
-    required_one_of: ClassVar[tuple[str, ...]] = ("length",)
 
     sparse_optimizer: SparseOptimizer | None = None
-    """How embedding tables learn; a run without tables needs none."""
+    """How embedding tables learn; YAML and JSON: adagrad_optimizer with lr 0.03 where there are tables."""
 
-    dense_optimizer: DenseOptimizer
-    """How everything else learns."""
+    dense_optimizer: DenseOptimizer = Field(
+        default_factory=lambda: DenseOptimizer.model_validate(DENSE_OPTIMIZER)
+    )
+    """How everything else learns; YAML and JSON: adam_optimizer with lr 0.001 where it is absent."""
 
     num_steps: PositiveInt | None = None
     """Train this many steps; or say num_epochs."""
 
     num_epochs: PositiveInt | None = None
-    """Train this many times over the data; or say num_steps."""
+    """Train this many times over the data; or say num_steps. Neither: once."""
 
     seed: int = 0
     """Where parameters start, and what dropout drops."""
@@ -235,6 +241,12 @@ class TrainConfig(Section):
         DeltaEmbeddingDumpConfig | None, Ignored("changed embeddings are not dumped")
     ] = None
     """Of the old schema."""
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if self.num_steps is None and self.num_epochs is None:
+            self.num_epochs = 1
+        return self
 
     def optimizers(self) -> Iterator[tuple[str, SparseOptimizer | DenseOptimizerOptions]]:
         """Every section that has an optimizer and its schedule, with where it stands."""

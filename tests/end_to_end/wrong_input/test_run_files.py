@@ -20,9 +20,8 @@ KEYS_AND_VALUES = [
     Wrong("a typo in an enum name", run=(("FG_NORMAL", "FG_NORML"),)),
     Wrong("a section for a list", run=(("metrics: [{auc: {}}]", "metrics: {auc: {}}"),)),
     Wrong("a key twice", run=(("batch_size: 4", "batch_size: 4\n  batch_size: 8"),)),
-    Wrong("a required key left out", run=((f"  {SPARSE}\n", ""),)),
+    Wrong("a required key left out", run=(("{feature_name: user, ", "{"),)),
     Wrong("both num_steps and num_epochs", run=(("num_epochs: 1", "num_epochs: 1\n  num_steps: 5"),)),
-    Wrong("neither num_steps nor num_epochs", run=(("  num_epochs: 1\n", ""),)),
     Wrong(
         "two optimizers",
         run=((SPARSE, "sparse_optimizer: {adagrad_optimizer: {lr: 0.1}, sgd_optimizer: {lr: 0.1}}"),),
@@ -56,7 +55,7 @@ FEATURES_AND_MODELS = [
             ("[user, item, price]", "[user, price]"),
         ),
     ),
-    Wrong("an expression without a side", run=(("user:user_id", "user_id"),)),
+    Wrong("an expression with a wrong side", run=(("user:user_id", "usr:user_id"),)),
     Wrong(
         "a model that comes later",
         run=(
@@ -82,7 +81,6 @@ FEATURES_AND_MODELS = [
         "a stream instead of files", run=(("batch_size: 4", "batch_size: 4\n  dataset_type: KafkaDataset"),)
     ),
     Wrong("no label", run=(("  label_fields: [click]\n", ""),)),
-    Wrong("no model_dir", run=(("model_dir: run\n", ""),)),
     Wrong(
         "a shuffle buffer that holds nothing",
         run=(("batch_size: 4", "batch_size: 4\n  shuffle: true\n  shuffle_buffer: 8"),),

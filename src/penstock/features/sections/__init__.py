@@ -151,6 +151,8 @@ class NamedFeature:
     key: KeyPath
     name: str
     section: Any
+    alias: str | None = None
+    """What older files call a feature of a sequence: sequence_feature."""
 
 
 def named_features(configs: Sequence[FeatureConfig]) -> Iterator[NamedFeature]:
@@ -166,8 +168,9 @@ def named_features(configs: Sequence[FeatureConfig]) -> Iterator[NamedFeature]:
             continue
         for position, step in enumerate(section.features):
             if (inner := step.chosen("feature")) is not None:
-                name = f"{section.sequence_name}__{inner[1].feature_name}"
-                yield NamedFeature((*key, "features", position, inner[0]), name, inner[1])
+                inner_key, name = (*key, "features", position, inner[0]), inner[1].feature_name
+                sequence = section.sequence_name
+                yield NamedFeature(inner_key, f"{sequence}__{name}", inner[1], f"{sequence}_{name}")
 
 
 _SHARED_OPTIONS = ("embedding_dim", "pooling", "init_fn", "trainable", "data_type")
@@ -186,7 +189,7 @@ def feature_problems(features: Sequence[NamedFeature]) -> Iterator[Problem]:
             yield Problem((*key, "feature_name"), message)
         if not has_table(section):
             continue
-        width = section.embedding_dim
+        width = section.embedding_dim or 0
         if width % WIDTH_STEP:
             message = f"is {width}, not a multiple of {WIDTH_STEP}; use {width + -width % WIDTH_STEP}"
             yield Problem((*key, "embedding_dim"), message)

@@ -147,7 +147,7 @@ class EmbeddingOptions(Section):
     """Name of the table; features that give the same name share it. Absent: a table of its own."""
 
     embedding_dim: PositiveInt | None = None
-    """Width of a row of the table."""
+    """Width of a row of the table; a feature with ids that stands in a group needs one. YAML, JSON: 16 if absent."""
 
     pooling: Annotated[str, words("sum", "mean")] = "sum"
     """How the vectors of several values become one: sum or mean."""

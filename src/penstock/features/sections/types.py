@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
 from penstock.config.section import Later, Section, words
 from penstock.features.sections.tables import (
@@ -16,6 +16,13 @@ from penstock.features.sections.tables import (
 )
 
 # Options of several types; a field that is declared again in a class below keeps its docstring.
+Expression = Annotated[
+    str,
+    Field(
+        description="Column of the raw values, such as price or, with its side, item:price; absent: called like the "
+        "feature."
+    ),
+]
 Separator = Annotated[str, Field(description="Between the values of one row.")]
 DefaultValue = Annotated[str, Field(description="Value of an empty or missing row.")]
 DefaultOrNone = Annotated[
@@ -34,10 +41,7 @@ class IdFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
     one_of: ClassVar[Mapping[str, tuple[str, ...]]] = {"id_size": ID_SIZES}
     required_one_of: ClassVar[tuple[str, ...]] = ("id_size",)
 
-    expression: str
-    """Where the raw value comes from: side:column, such as user:age or item:brand."""
-
-    embedding_dim: PositiveInt
+    expression: Expression = ""
     default_value: DefaultOrNone = ""
     separator: Separator = "\x1d"
     weighted: bool = False
@@ -51,9 +55,7 @@ class IdFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
 class RawFeature(NumberOptions, EmbeddingOptions):
     """Numbers or vectors; with boundaries they become ids."""
 
-    expression: str
-    """Where the raw value comes from: side:column, such as user:age or item:price."""
-
+    expression: Expression = ""
     default_value: DefaultValue = "0"
     separator: Separator = "\x1d"
     value_dim: PositiveInt = 1
@@ -61,12 +63,6 @@ class RawFeature(NumberOptions, EmbeddingOptions):
 
     normalizer: str | None = None
     """Such as method=log10,threshold=1e-10,default=-10, method=zscore, method=minmax or method=expression."""
-
-    @model_validator(mode="after")
-    def _table_has_a_width(self) -> Self:
-        if self.boundaries and self.embedding_dim is None:
-            raise ValueError("boundaries make ids, which need embedding_dim")
-        return self
 
 
 Combiner = Annotated[str, words("sum", "mean", "avg", "min", "max", "count")]
@@ -95,9 +91,7 @@ class ComboFeature(VocabularyOptions, EmbeddingOptions):
 class CombineFeature(NormalizerOptions, BucketOptions, NumberOptions, EmbeddingOptions):
     """Many values of a row, made one."""
 
-    expression: str
-    """Where the raw values come from: side:column."""
-
+    expression: Expression = ""
     value_map: dict[str, float] = {}
     """Numbers that texts stand for."""
 
@@ -217,10 +211,7 @@ class TextNormalizer(Section):
 class TokenizeFeature(EmbeddingOptions):
     """A text as ids of its tokens."""
 
-    expression: str
-    """Where the text comes from: side:column."""
-
-    embedding_dim: PositiveInt
+    expression: Expression = ""
     vocab_file: str
     """The tokenizer's vocabulary or model."""
 
@@ -286,7 +277,6 @@ class BoolMaskFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
     expression: list[str] = []
     """Where values and mask come from: side:column, values first."""
 
-    embedding_dim: PositiveInt
     value_dim: AnyValueDim = None
     default_value: str = ""
     """Value of a row where nothing is left; empty: such a row has no value."""
@@ -329,6 +319,8 @@ def has_table(section: Any) -> bool:
     """Whether the ids of a feature are looked up in a table; numbers without boundaries enter as they are."""
     if isinstance(section, RawFeature):
         return bool(section.boundaries)
+    if isinstance(section, IdFeature | TokenizeFeature | BoolMaskFeature):
+        return True
     return getattr(section, "embedding_dim", None) is not None
 
 

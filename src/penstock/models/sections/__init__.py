@@ -1,5 +1,6 @@
 """Options of model_config, without torch: what is learned, on which features, and how well it does."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
@@ -8,9 +9,9 @@ from pydantic import PositiveInt
 
 from penstock.config.errors import KeyPath, Problem, hint
 from penstock.config.registry import result_name
-from penstock.config.section import Later, Marker, Refused, Section
+from penstock.config.section import Later, Section
 from penstock.features.sections import NamedFeature
-from penstock.metrics.sections import MetricConfig, MetricSection, TrainMetricConfig
+from penstock.metrics.sections import MetricConfig, MetricSection, TrainMetricConfig, metric_names
 from penstock.models.sections.groups import FeatureGroupConfig, GroupedModel
 from penstock.models.sections.layers import VariationalDropout
 from penstock.models.sections.match import DAT, DSSM, DSSMV2, MIND, TDM, HSTUMatch, SidRqkmeans, SidRqvae
@@ -53,7 +54,6 @@ class ModelRow(NamedTuple):
 
     section: type[Section]
     path: str = ""
-    refused: bool = False
 
 
 MODELS: Mapping[str, ModelRow] = {
@@ -74,7 +74,7 @@ MODELS: Mapping[str, ModelRow] = {
     "dc2vr": ModelRow(DC2VR),
     "dlrm_hstu": ModelRow(DlrmHSTU),
     "pepnet": ModelRow(PEPNet),
-    "ultra_hstu": ModelRow(UltraHSTU, refused=True),
+    "ultra_hstu": ModelRow(UltraHSTU),
     "dssm": ModelRow(DSSM),
     "dssm_v2": ModelRow(DSSMV2),
     "dat": ModelRow(DAT),
@@ -82,21 +82,17 @@ MODELS: Mapping[str, ModelRow] = {
     "mind": ModelRow(MIND),
     "tdm": ModelRow(TDM),
     "rocket_launching": ModelRow(RocketLaunching),
-    "sid_rqvae": ModelRow(SidRqvae, refused=True),
-    "sid_rqkmeans": ModelRow(SidRqkmeans, refused=True),
+    "sid_rqvae": ModelRow(SidRqvae),
+    "sid_rqkmeans": ModelRow(SidRqkmeans),
 }
 """The models of the run file, by the name of their section: `Model(model_config, section, inputs)`."""
 
 
-_MARKERS: dict[str, Marker] = {
-    name: Refused(f"the model {name} is not supported") if row.refused else Later(f"the model {name}")
-    for name, row in MODELS.items()
-    if not row.path
-}
-
-
 class ModelConfig(
-    Section, group="model", kinds={name: row.section for name, row in MODELS.items()}, markers=_MARKERS
+    Section,
+    group="model",
+    kinds={name: row.section for name, row in MODELS.items()},
+    markers={name: Later(f"the model {name}") for name, row in MODELS.items() if not row.path},
 ):
     """What is learned, on which features, and how well it does."""
 
@@ -157,19 +153,29 @@ class ModelConfig(
         """The numbers that an evaluation gives, metrics and losses, task by task: names, and their sections."""
         tasks: list[tuple[str, Any]] = [("", self)]
         tasks += [(f"_{tower.tower_name}", tower) for tower in self.task_towers]
-        return {
-            f"{result_name(*chosen)}{suffix}": chosen[1]
-            for suffix, task in tasks
-            for chosen in (
-                *(metric.chosen("metric") for metric in task.metrics),
-                *(loss.chosen("loss") for loss in task.losses),
-            )
-            if chosen is not None
-        }
+        found: dict[str, Section] = {}
+        for suffix, task in tasks:
+            metrics = (metric.chosen("metric") for metric in task.metrics)
+            named = [*zip(metric_names(task.metrics), metrics, strict=True)]
+            losses = (loss.chosen("loss") for loss in task.losses)
+            named += [(result_name(*chosen), chosen) for chosen in losses if chosen is not None]
+            found |= {f"{name}{suffix}": chosen[1] for name, chosen in named if chosen is not None}
+        return found
 
     def loss_names(self) -> list[str]:
         """The losses among the results of an evaluation, with the tower's name behind them."""
         return [name for name, section in self.results().items() if not isinstance(section, MetricSection)]
+
+    def resolve_names(self, features: Mapping[str, NamedFeature]) -> None:
+        """Groups name their features in full, whatever the file says in short; what "*" leaves empty is no group."""
+        aliases = [(each.alias, name) for name, each in features.items() if each.alias is not None]
+        counts = Counter(alias for alias, _ in aliases)
+        new_names = {alias: name for alias, name in aliases if counts[alias] == 1}
+        for group in [*self.feature_groups]:
+            had_any = bool(group.feature_names)
+            group.resolve_names(features, new_names)
+            if had_any and not group.feature_names and features:
+                self.feature_groups.remove(group)
 
     def problems(
         self, features: Mapping[str, NamedFeature], labels: Sequence[str], weights: Sequence[str]
@@ -180,6 +186,7 @@ class ModelConfig(
             key = (*path, index, "feature_names")
             if not group.feature_names and not group.sequence_groups:
                 yield Problem(key, "is empty")
+            yield from group.problems((*path, index), features)
             yield from _unknown(key, group.feature_names, list(features), "feature")
             yield from _repeated(key, "", group.feature_names)
             for number, inner in enumerate(group.sequence_groups):
@@ -211,15 +218,13 @@ class ModelConfig(
 
 def _task_problems(path: KeyPath, task: ModelConfig | TowerOptions) -> Iterator[Problem]:
     """Results have names of their own, and metrics a meaning with the task's num_class."""
-    names: dict[str, list[str | None]] = {
-        key: [result_name(*chosen) if (chosen := section.chosen(group)) else None for section in sections]
-        for key, group, sections in (("metrics", "metric", task.metrics), ("losses", "loss", task.losses))
-    }
+    metrics = metric_names(task.metrics)
+    losses = [result_name(*chosen) if (chosen := loss.chosen("loss")) else None for loss in task.losses]
     if isinstance(task, ModelConfig):
-        yield from _repeated((*path, "metrics"), "", names["metrics"])
-        yield from _repeated((*path, "losses"), "", names["losses"])
-    for index, name in enumerate(names["metrics"]):
-        if name is not None and name in names["losses"]:
+        yield from _repeated((*path, "metrics"), "", metrics)
+        yield from _repeated((*path, "losses"), "", losses)
+    for index, name in enumerate(metrics):
+        if name in losses:
             # A custom metric with the name of a loss would hide it among the results.
             message = f"'{name}' is the name of a loss; choose another"
             yield Problem((*path, "metrics", index, "custom_metric", "name"), message)

@@ -2,16 +2,25 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt
 
-from penstock.config.errors import Problem, hint
+from penstock.config.errors import KeyPath, Problem, hint
 from penstock.config.section import DropoutRatio, Later, Section
 from penstock.features.sections import NamedFeature
-from penstock.features.sections.types import WIDTH_STEP
+from penstock.features.sections.types import WIDTH_STEP, has_table
 from penstock.models.sections.layers import AttentionMLP
 
+ALL = "*"
+"""Every feature that a group can take."""
+
+
+def _listed(names: Any) -> Any:
+    return [names] if names == ALL else names
+
+
+FeatureNames = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=list[str] | Literal["*"])]
 MaxLength = Annotated[NonNegativeInt, Field(description="Longest sequence that is looked at; 0: all of it.")]
 
 
@@ -19,8 +28,8 @@ class _Encoder(Section):
     name: str | None = None
     """Name of the encoder; absent: its input's."""
 
-    input: str
-    """Sequence group it reads."""
+    input: str | None = None
+    """Sequence group it reads; absent: the only one of its feature group."""
 
 
 class DINEncoder(_Encoder):
@@ -106,8 +115,8 @@ class FeatureGroupConfig(Section):
     group_name: str
     """Name that the model refers to, such as deep, wide or fm."""
 
-    feature_names: list[str] = []
-    """Names of the features, in the order in which they are joined."""
+    feature_names: FeatureNames = []
+    """Names of the features, in the order in which they are joined; "*": all, in fm all with an embedding."""
 
     group_type: Annotated[
         FeatureGroupType, Later("a sequence group", values=("SEQUENCE", "JAGGED_SEQUENCE"))
@@ -122,6 +131,34 @@ class FeatureGroupConfig(Section):
 
     embedding_name_suffix: Annotated[str | None, Later("embedding_name_suffix of a feature group")] = None
     """Added to the names of the tables, so that this group has its own."""
+
+    def every_name(self) -> list[str]:
+        """Its features, with those of its sequence groups."""
+        return [*self.feature_names, *(name for each in self.sequence_groups for name in each.feature_names)]
+
+    def resolve_names(self, features: Mapping[str, NamedFeature], new_names: Mapping[str, str]) -> None:
+        """Write names of features in place of "*" and of older names."""
+        if self.feature_names == [ALL]:
+            vectors_only = self.group_name == "fm"
+            self.feature_names = [
+                name for name, each in features.items() if has_table(each.section) or not vectors_only
+            ]
+        for names in (self.feature_names, *(each.feature_names for each in self.sequence_groups)):
+            names[:] = [name if name in features else new_names.get(name, name) for name in names]
+
+    def problems(self, path: KeyPath, features: Mapping[str, NamedFeature]) -> Iterator[Problem]:
+        """What is missing where it is used: widths of embeddings, and inputs of encoders."""
+        for name in self.every_name():
+            feature = features.get(name)
+            if feature is not None and has_table(feature.section) and feature.section.embedding_dim is None:
+                message = f"is required: the group '{self.group_name}' embeds '{name}'"
+                yield Problem((*feature.key, "embedding_dim"), message)
+        num_inputs = len(self.sequence_groups)
+        for index, encoder in enumerate(self.sequence_encoders):
+            kind, section = encoder.chosen("seq_module") or ("", None)
+            if section is not None and section.input is None and num_inputs != 1:
+                key = (*path, "sequence_encoders", index, kind, "input")
+                yield Problem(key, f"is required: the group has {num_inputs} sequence groups")
 
 
 class GroupedModel(Section):

@@ -16,8 +16,8 @@ class DSSM(Section):
     item_tower: Tower
     """From the item's features to a vector."""
 
-    output_dim: PositiveInt
-    """Width of the vectors that are compared."""
+    output_dim: NonNegativeInt = 0
+    """Width of the vectors that are compared; 0: that of the last layer."""
 
     similarity: Similarity = Similarity.INNER_PRODUCT
     """How two vectors are compared."""
@@ -38,9 +38,6 @@ class HSTUMatch(DSSM):
 
     user_tower: HSTUUserTower  # type: ignore[assignment]
     """From the user's features to a vector."""
-
-    output_dim: NonNegativeInt = 0
-    """Width of the vectors that are compared; 0: the encoder's."""
 
     sequence_timestamp_is_ascending: bool = True
     """Whether the newest step is the last."""
@@ -92,8 +89,8 @@ class MIND(Section):
     temperature: PositiveFloat = 1.0
     """Similarities are divided by it."""
 
-    output_dim: PositiveInt
-    """Width of the vectors that are compared."""
+    output_dim: NonNegativeInt = 0
+    """Width of the vectors that are compared; 0: that of the last layer."""
 
 
 class FaissKmeansConfig(Section):
@@ -134,6 +131,7 @@ class SidCandidateOutputConfig(Section):
 class SidRqvae(Section):
     """Residual quantisation by an autoencoder."""
 
+    feature_group: str | None = None
     embed_dim: PositiveInt = 64
     hidden_dims: list[PositiveInt] = []
     codebook: list[PositiveInt] = []
@@ -150,6 +148,7 @@ class SidRqvae(Section):
 class SidRqkmeans(Section):
     """Residual quantisation by k-means."""
 
+    feature_group: str | None = None
     codebook: list[PositiveInt] = []
     normalize_residuals: bool = False
     faiss_kmeans_kwargs: FaissKmeansConfig | None = None

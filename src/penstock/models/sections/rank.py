@@ -70,12 +70,9 @@ class DeepFM(WideAndDeep):
             elif feature is not None and group.group_name == "fm":
                 message = f"'{feature_name}' has no embedding; the group 'fm' takes vectors"
                 yield Problem((*key, position), message)
-        if not vectors and group.feature_names:
-            message = "deepfm needs a feature with an embedding here, or a group 'fm' of such features"
-            yield Problem(key, message)
         for feature in vectors[1:]:
             width, first_width = feature.section.embedding_dim, vectors[0].section.embedding_dim
-            if width != first_width:
+            if width != first_width and None not in (width, first_width):
                 yield Problem(
                     (*feature.key, "embedding_dim"),
                     f"is {width}, but '{vectors[0].name}' has {first_width}; "

@@ -7,12 +7,12 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from penstock.config.registry import NamedPart
-from penstock.config.section import DropoutRatio, Probability, Refused, Section, words
+from penstock.config.section import DropoutRatio, Later, Probability, Section, words
 from penstock.metrics.sections import MetricConfig, TrainMetricConfig
 from penstock.models.sections.hstu import HSTU
 from penstock.models.sections.layers import MLP, AttentionMLP, B2ICapsule
 
-_SEMANTIC_IDS = Refused("semantic-id losses are not supported")
+_SEMANTIC_IDS = Later("a loss of semantic ids")
 
 Smoothing = Annotated[float, Field(ge=0, lt=1)]
 """The share of a label that is given away; with 1 nothing of it would be left to learn."""
