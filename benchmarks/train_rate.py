@@ -130,7 +130,7 @@ def in_turns(stack: ExitStack, session: Session, edits: dict[str, object]) -> Ca
     run = penstock.load_run(criteo.RUN_FILE, edits)
     training = stack.enter_context(build_training(run, session, plan_training(run, session)))
     folder, progress, plan = ModelDir(Path(run.model_dir)), training.progress, training.plan
-    checkpoints = build_checkpoints(run, training, CheckpointStore(folder.checkpoints), folder, None)
+    checkpoints = build_checkpoints(run, training, CheckpointStore(folder.checkpoints), folder, None, {})
     stop, control = StopRequest(), Control(training.step.rates)
     header = partial(write_header, run, plan, folder, None, True, time.perf_counter())
     trainer, watchers = build_trainer(run, training, session, checkpoints, header, control, stop=stop)

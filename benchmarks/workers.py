@@ -14,9 +14,8 @@ import argparse
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,9 +26,11 @@ import pyarrow as pa
 from penstock.config.sizes import format_size
 from penstock.data.memory_plan import FLIGHT_PER_WORKER
 from penstock.features import build_features
-from penstock.features.feature import DenseColumn, Feature
+from penstock.features.encoding import NumberEncoding
+from penstock.features.feature import Feature, Input
 from penstock.features.parser import Parser
 from penstock.features.sections import FeatureConfig, ParsingSection
+from penstock.features.values import Strings, Values, one_per_row
 from penstock.readers.stream import RecordStream, StreamPosition, with_row_ids
 from penstock.runtime.budget import Share
 from penstock.runtime.memory import tree_bytes
@@ -46,20 +47,22 @@ BAR = 0.75
 LEAST_POSSIBLE = 1.5
 
 
-@dataclass(frozen=True)
-class WordCount:
+def count_words(inputs: Sequence[Values]) -> Values:
     """The number of different words of a text, one row after the other."""
+    texts = inputs[0].items
+    assert isinstance(texts, Strings)
+    counts = [len(set(texts[row].split())) for row in range(len(texts))]
+    return Values(np.array(counts, np.float64), one_per_row(len(counts)))
 
-    name: str = "word_count"
-    inputs: tuple[str, ...] = (TEXT,)
-    table: None = None
-    width: int = 1
-    reads_text: bool = True
 
-    def parse(self, batch: pa.RecordBatch | pa.Table) -> DenseColumn:
-        """One number in every row."""
-        counts = [len(set(text.split())) for text in batch.column(TEXT).to_pylist()]
-        return DenseColumn(np.array(counts, np.float32)[:, None])
+WORD_COUNT = Feature(
+    "word_count",
+    (Input("user", TEXT),),
+    count_words,
+    NumberEncoding(1, np.empty(0)),
+    width=1,
+    reads_text=True,
+)
 
 
 class Repeated(RecordStream):
@@ -95,7 +98,7 @@ def parser_of(heavy: bool) -> Parser:
     sparse = [{"id_feature": {"feature_name": f"s{i}", "expression": f"user:s{i}", **ids}} for i in range(26)]
     configs = [FeatureConfig.model_validate(config) for config in [*dense, *sparse]]
     features: list[Feature] = build_features(configs, ParsingSection())
-    return Parser([*features, WordCount()] if heavy else features, ["label"])
+    return Parser([*features, WORD_COUNT] if heavy else features, ["label"])
 
 
 def main() -> int:

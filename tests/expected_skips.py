@@ -3,6 +3,7 @@
 import pytest
 
 EXPECTED_SKIPS = {
+    "tests/end_to_end/test_init.py": "the data are not part of the repository",
     "tests/end_to_end/test_real_data.py": "the data are not part of the repository",
     "tests/run/test_schema_names.py": "the list of names is not part of the repository",
     "tests/runtime/test_checksums.py": "a processor may have no crc32c instruction",

@@ -29,7 +29,7 @@ def penstock_merge(inputs: Path, outputs: Path) -> None:
 
 def penstock_not_waiting(inputs: Path, outputs: Path) -> None:
     """Without waiting for the disk."""
-    merge(inputs, outputs, options=MergeOptions(durable=False))
+    merge(inputs, outputs, options=MergeOptions())
 
 
 def penstock_shuffled(inputs: Path, outputs: Path) -> None:

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from penstock.run.predict import predict
     from penstock.run.preparation import PrepResult, merge, prepare
     from penstock.run.run_config import RunConfig, load_run
+    from penstock.run.starting_run import StartingRun, init
     from penstock.run.train import TrainResult, train
     from penstock.run.training import build_model
+    from penstock.run.vocabulary import VocabularyResult, build_vocabularies
     from penstock.runtime.budget import MemoryBudget
     from penstock.runtime.progress import ProgressLogger
     from penstock.runtime.world import World
@@ -60,6 +62,10 @@ _PLACES = {
     "merge": "penstock.run.preparation",
     "build_batch": "penstock.run.data",
     "build_model": "penstock.run.training",
+    "StartingRun": "penstock.run.starting_run",
+    "init": "penstock.run.starting_run",
+    "VocabularyResult": "penstock.run.vocabulary",
+    "build_vocabularies": "penstock.run.vocabulary",
     "create_dataloader": "penstock.run.dataloader",
     "predict": "penstock.run.predict",
     "PrepResult": "penstock.run.preparation",
@@ -94,14 +100,18 @@ __all__ = [
     "Ragged",
     "RecordBatchTensor",
     "RunConfig",
+    "StartingRun",
     "TrainResult",
+    "VocabularyResult",
     "World",
     "arrays_to_samples",
     "build_batch",
     "build_model",
+    "build_vocabularies",
     "create_dataloader",
     "evaluate",
     "from_arrays",
+    "init",
     "load_batch",
     "load_run",
     "merge",

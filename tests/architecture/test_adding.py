@@ -55,42 +55,35 @@ def scan_columns(reading, files, request):
     return JsonColumns(files, request.columns)
 """
 
-FEATURE = """
-from dataclasses import dataclass
-
+FEATURE = '''
 from pydantic import PositiveInt
 
-from penstock.config.section import Section
+from penstock.features.sections.tables import EmbeddingOptions
 
 
-class LengthFeature(Section):
-    feature_name: str
+class LengthFeature(EmbeddingOptions):
+    """How long a word is, as a share of the longest."""
+
     expression: str
     longest: PositiveInt = 100
 
 
-@dataclass(frozen=True)
-class Length:
-    name: str
-    inputs: tuple[str, ...]
-    longest: int
-    table: None = None
-    width: int = 1
-    reads_text: bool = True
+def length_recipe(config):
+    from penstock.features.feature import Recipe
 
-    def parse(self, batch):
+    def lengths(inputs):
         import numpy as np
         import pyarrow.compute as pc
 
-        from penstock.features.feature import DenseColumn
+        from penstock.features.strings import to_arrow
+        from penstock.features.values import Values
 
-        lengths = pc.utf8_length(batch.column(self.inputs[0])).to_numpy(zero_copy_only=False)
-        return DenseColumn(np.minimum(lengths, self.longest).astype(np.float32)[:, None] / self.longest)
+        [words] = inputs
+        sizes = pc.utf8_length(to_arrow(words.items)).to_numpy()
+        return Values(np.minimum(sizes, config.longest) / config.longest, words.lengths)
 
-
-def build_length(config, parsing):
-    return Length(config.feature_name, (config.expression.partition(":")[2],), config.longest)
-"""
+    return Recipe((config.expression,), lengths, reads_text=True)
+'''
 
 METRIC = '''
 import numpy as np
@@ -185,7 +178,7 @@ ADDITIONS = {
         {"features/length.py": FEATURE},
         "features/sections/__init__.py",
         r'    "id_feature":',
-        '    "length_feature": FeatureRow(LengthFeature, "penstock.features.length:build_length"),',
+        '    "length_feature": FeatureRow(LengthFeature, "penstock.features.length:length_recipe"),',
         "from penstock.features.length import LengthFeature",
     ),
     "metric": Addition(

@@ -22,7 +22,9 @@ EVERYTHING = RUNTIME | DEV
 
 STANDS_IN_FOR = {"fbgemm-gpu": "fbgemm-gpu-cpu"}
 """torchrec asks for the CUDA build; the CPU build fills the same module."""
-OPTIONAL = {"h5py", "odps", "onnx", "onnxruntime", "ray", "requests", "tensorflow"}
+OPTIONAL = {
+    *("h5py", "odps", "onnx", "onnxruntime", "ray", "requests", "sentencepiece", "tensorflow", "tokenizers"),
+}
 """Extras: imported only where they are asked for (`pytest.importorskip` in tests)."""
 OWN = {
     "penstock",

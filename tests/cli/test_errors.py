@@ -1,6 +1,10 @@
 """What a command does with what goes wrong inside it."""
 
+import os
+import pty
+import subprocess
 import sys
+import termios
 
 import pytest
 import typer
@@ -33,6 +37,23 @@ def test_an_error_is_one_line_and_an_exit_code(error, line, code, capsys):
 
     assert capsys.readouterr().err == f"{line}\n"
     assert left.value.exit_code == code
+
+
+def test_on_a_terminal_long_lines_are_folded_between_words(tmp_path):
+    """Also warnings; in a pipe each is one line."""
+    (tmp_path / "a.csv").write_text("1,2.5\n3,4.5\n")
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    command = [sys.executable, "-m", "penstock", "inspect", "a.csv"]
+
+    subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=theirs, check=False)
+
+    os.close(theirs)
+    lines = os.read(ours, 4096).decode().splitlines()
+    assert lines[:2] == [
+        "warning: a.csv: the first row is taken for names, but 1, 2.5 are numbers; if it",
+        "  is data, read without a header",
+    ]
 
 
 def test_a_reader_of_the_output_that_goes_away_is_no_error(capsys, monkeypatch):

@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 from penstock.observe.inspect import inspect
 from penstock.training.model_dir import ModelDir
 from tests.cli.desk import Desk
@@ -18,6 +20,18 @@ def test_csv_is_told_what_it_would_be_as_parquet(desk: Desk):
     assert lines[2] == "  rows: 100,000"
     assert lines[-1].endswith("as Parquet, and read faster; penstock rewrite clicks.csv NEW_FOLDER")
     assert done.stderr.splitlines()[-1].startswith("inspecting: rows 100,000/100,000  rows/s ")
+
+
+@pytest.mark.parametrize("command", ["inspect {}", "rewrite {} new"])
+@pytest.mark.parametrize(
+    ("name", "cure"), [("latin.csv", "it may be cp1252: set --encoding"), ("latin", "set --dataset-type")]
+)
+def test_what_is_wrong_is_told_in_options_of_the_command(desk: Desk, command: str, name: str, cure: str):
+    (desk.folder / name).write_bytes("city,price\nZürich,1\n".encode("latin-1"))
+
+    done = desk.penstock(*command.format(name).split())
+
+    assert done.stderr.splitlines()[-1].endswith(cure)
 
 
 def test_a_run_and_a_checkpoint(trained_desk: Desk):

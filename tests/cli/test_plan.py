@@ -38,6 +38,42 @@ def test_a_column_of_a_type_that_its_use_does_not_allow(
     assert done.exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("sizes", "setting"),
+    [
+        ("batch_size: 40000", "data_config.batch_size"),  # as many rows are scored, which keeps no gradients
+        ("batch_size: 40000\n  eval_batch_size: 400000", "data_config.eval_batch_size"),
+    ],
+)
+def test_steps_of_training_and_of_evaluations_take_turns_and_the_larger_is_planned(
+    desk: Desk, sizes: str, setting: str
+):
+    desk.write_run(("batch_size: 4", sizes))
+
+    [line] = [line for line in desk.penstock("plan", "run.yaml").stdout.splitlines() if " step " in line]
+
+    assert line.split()[-1] == setting
+
+
+def test_scoring_is_refused_for_its_own_batches_alone(desk: Desk):
+    """Training takes batches that no limit allows; the same run scores."""
+    desk.write_run(("batch_size: 4", "batch_size: 4\n  eval_batch_size: 6"))
+    assert desk.penstock("train", "run.yaml").exit_code == 0
+    desk.write_run(("batch_size: 4", "batch_size: 400000000\n  eval_batch_size: 6"))
+
+    evaluated = desk.penstock("eval", "run.yaml")
+
+    assert (evaluated.exit_code, desk.penstock("plan", "run.yaml").exit_code) == (0, 1), evaluated.stderr
+
+
+def test_a_worker_without_a_batch_gets_no_bytes(desk: Desk):
+    desk.write_run(("batch_size: 4", "batch_size: 6\n  num_workers: 2"))
+
+    lines = desk.penstock("plan", "run.yaml").stdout.splitlines()
+
+    assert "workers  1" in lines
+
+
 def test_only_training_data_need_a_cost(desk: Desk):
     """Rows that are scored are cut by their number where they have none."""
     desk.write_run(BY_COST, ("eval_input_path: clicks.parquet", "eval_input_path: plain.parquet"))

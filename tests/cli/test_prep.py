@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from penstock.prep.merge import merging
@@ -20,22 +19,6 @@ def games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """A folder with two raw files and a run file that has nothing but preprocessing."""
     enter_folder(tmp_path, monkeypatch)
     return Desk(tmp_path)
-
-
-def test_the_steps_one_by_one(games: Desk):
-    first = games.penstock(
-        "prep", "prep.yaml", "--skip-merge", "--parallel", "false", "--intermediate-dir", "other"
-    )
-    assert first.exit_code == 0, first.stderr
-    assert not Path("store").exists()
-
-    merged = games.penstock("merge", "prep.yaml", "--intermediate-dir", "other")
-    verified = games.penstock("merge", "prep.yaml", "--intermediate-dir", "other", "--verify")
-
-    assert (merged.exit_code, verified.exit_code) == (0, 0), merged.stderr + verified.stderr
-    assert [line.split()[0] for line in merged.stdout.splitlines()] == ["merged", "time", "memory"]
-    assert [line.split()[0] for line in verified.stdout.splitlines()] == ["verified", "memory"]
-    assert np.load("store/X_train.npy").shape == (9, 3)
 
 
 def test_verify_writes_nothing(games: Desk):

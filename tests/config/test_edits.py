@@ -102,6 +102,7 @@ def test_entries_of_a_list(entries: str, expected: list[int | None]):
         ("train_config.xyz=3",
          ("unknown path: there is no 'xyz' in 'train_config'; known: adam_optimizer, mixed_precision, num_epochs, "
          "num_steps, sgd_optimizer")),
+        ("batch_size=3", "unknown path; did you mean 'data_config.batch_size'?"),
         ("data_config.label_fields[7]=x", "has no entry [7]: 'data_config.label_fields' has 2"),
         ("data_config[2]=3", "goes wrong at '[2]': 'data_config' is a section, not a list"),
         ("feature_configs[1:2].raw_feature.embedding_dim=1",

@@ -65,6 +65,7 @@ def test_three_syntaxes_say_the_same(syntax: str):
          "data_config.batch_size: is 99999999999999999999; expected an integer below 2^63"),
         ("feature_configs: [{}]", "feature_configs[0]: one of id_feature, raw_feature is required"),
         ("data_config: {null_cost: 3}", "null_cost needs sample_cost_field"),
+        ("batch_size: 3", "batch_size: unknown key; did you mean 'data_config.batch_size'?"),
         ("train_config: {zzz: 1}",
          ("train_config.zzz: unknown key; known: "
          "adam_optimizer, mixed_precision, num_epochs, num_steps, sgd_optimizer")),

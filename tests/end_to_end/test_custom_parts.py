@@ -37,7 +37,7 @@ def test_the_example_trains_with_all_four(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_sample_data("clicks", 20_000, tmp_path / "data/custom")
 
-    done = Desk(tmp_path).penstock("train", str(EXAMPLE / "run.yaml"))
+    done = Desk(tmp_path).penstock("train", str(EXAMPLE / "run.yaml"), "--memory", "8GiB")
 
     assert done.exit_code == 0, done.stderr
     result = json.loads((tmp_path / "runs/custom/eval_result.jsonl").read_text())

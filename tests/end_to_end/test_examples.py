@@ -14,11 +14,12 @@ def train_on_samples(folder, example, kind, num_rows, file_format="parquet"):
     data = folder / "data"
     write_sample_data(kind, num_rows, data, format=file_format)
     place = Workplace(folder, data, EXAMPLES / example)
-    done = place.penstock(
+    done = place.process(  # the limit of an example is for a process of its own
         "train", EXAMPLES / example, "--model_dir", "run",
         "--train_input_path", f"{data}/train/*.{file_format}", "--eval_input_path", f"{data}/test/*.{file_format}",
     )  # fmt: skip
     assert done.code == 0, done.err
+    assert json.loads((folder / "run/data_profile.json").read_text())["remarks"] == []
     evaluated = json.loads((folder / "run/eval_result.jsonl").read_text().splitlines()[-1])
     return done, evaluated["metrics"]["auc"], read_summary(data).splits["test"].labels
 
@@ -40,6 +41,27 @@ def test_wide_and_deep_on_csv_learns(tmp_path):
     _, auc, labels = train_on_samples(tmp_path, "wide_and_deep.yaml", "clicks", 60_000, file_format="csv")
 
     assert 0.73 < auc < labels["click"].attainable_auc
+
+
+def test_attention_to_histories_learns(tmp_path):
+    _, auc, labels = train_on_samples(tmp_path, "din.yaml", "clicks", 60_000)
+
+    assert 0.73 < auc < labels["click"].attainable_auc
+
+
+def test_the_shortest_run_file_trains_on_csv_with_a_header(tmp_path):
+    text = (EXAMPLES / "shortest.yaml").read_text()
+    readme = (EXAMPLES.parent / "README.md").read_text()
+
+    done, auc, labels = train_on_samples(tmp_path, "shortest.yaml", "clicks", 60_000, file_format="csv")
+
+    assert 0.72 < auc < labels["click"].attainable_auc
+    assert (
+        "part-00000.csv and 3 more: the first row is a header: it has the names user_id, item_id" in done.err
+    )
+    run_file = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert len(run_file) < 15
+    assert "\n".join(run_file) in readme
 
 
 def test_the_demonstration_tells_how_near_it_came(tmp_path):

@@ -23,7 +23,7 @@ def test_every_head_learns_among_what_is_legal(place):
     game = write_sample_data("game", 3_000, place.data / "small")
     prepared = place.penstock("prep", EXAMPLES / "prep_small.yaml", "--plain")
     trained = place.penstock(
-        "train", EXAMPLES / "imitation.yaml", "--model_dir", "run", "--set", "data_config.batch_size=128"
+        "train", EXAMPLES / "imitation.yaml", "--model_dir", "run", "--batch-size", "128", "--memory", "8GiB"
     )
 
     assert prepared.code == 0, prepared.err

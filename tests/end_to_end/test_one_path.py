@@ -98,14 +98,3 @@ def test_the_end_of_an_epoch_that_is_the_turn_of_steps_too_is_saved_and_evaluate
         "step-54",
         "step-72",
     ]
-
-
-def test_a_profiled_run_has_a_trace_and_its_dearest_operators(workplace):
-    done = workplace.penstock("train", "run.yaml", "--profile", "--set", "train_config.num_epochs=1")
-
-    assert done.code == 0, done.err
-    assert "profile:" in done.err
-    log = [json.loads(line) for line in (workplace.folder / "run" / "log.jsonl").read_text().splitlines()]
-    [profile] = [record for record in log if record.get("event") == "profile"]
-    assert (workplace.folder / "run" / "profile" / profile["trace"]).exists()
-    assert len(profile["operators"]) == 10

@@ -45,8 +45,11 @@ REAL_RUNS = [
     RealRun(
         "movielens.yaml", "ml-latest-small", num_valid_rows=10_059, num_test_rows=10_358, lowest_auc=0.762
     ),
+    RealRun(
+        "movielens_din.yaml", "ml-latest-small", num_valid_rows=10_059, num_test_rows=10_358, lowest_auc=0.757
+    ),
 ]
-every_real_run = pytest.mark.parametrize("real_run", REAL_RUNS, ids=lambda real_run: real_run.data)
+every_real_run = pytest.mark.parametrize("real_run", REAL_RUNS, ids=lambda real_run: real_run.example)
 
 
 @pytest.mark.slow
@@ -57,6 +60,7 @@ def test_the_epoch_that_is_best_on_valid_reaches_the_bar_on_test(real_run: RealR
     num_epochs = penstock.load_run(real_run.run_file).train_config.num_epochs
 
     _penstock("train", real_run.run_file, "--model_dir", tmp_path)
+    assert json.loads((tmp_path / "data_profile.json").read_text())["remarks"] == []
     _penstock(
         "eval", real_run.run_file, "--model_dir", tmp_path, "--checkpoint_path", "best",
         "--eval_input_path", real_run.test_file, "--eval_result_filename", "test.json",
@@ -71,8 +75,9 @@ def test_the_epoch_that_is_best_on_valid_reaches_the_bar_on_test(real_run: RealR
     assert _auc(on_test) >= real_run.lowest_auc
 
 
-def test_nothing_that_tells_the_label_is_a_feature_of_movielens():
-    run = penstock.load_run(REPOSITORY / "examples" / "movielens.yaml")
+@pytest.mark.parametrize("example", ["movielens.yaml", "movielens_din.yaml"])
+def test_nothing_that_tells_the_label_is_a_feature_of_movielens(example: str):
+    run = penstock.load_run(REPOSITORY / "examples" / example)
     features = build_features(run.feature_configs, run.data_config)
 
     columns = {column for feature in features for column in feature.inputs}

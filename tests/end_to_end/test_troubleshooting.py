@@ -94,6 +94,14 @@ def exchanging_two_words(desk: Desk) -> str:
     return desk.penstock("eval", "run.yaml").stderr
 
 
+def scoring_strings_with_a_model_of_numbers(desk: Desk) -> str:
+    hashed = ('"item:item_id", num_buckets: 100', '"item:item_id", hash_bucket_size: 100')
+    desk.write_run(hashed)
+    assert desk.penstock("train", "run.yaml").exit_code == 0
+    desk.write_clicks(item_id=["1.0", "2.0", "3.0", "4.0", "5.0", "6.0"])
+    return desk.penstock("eval", "run.yaml").stderr
+
+
 def sorted_rows(folder: Path) -> None:
     ids, labels = np.arange(NUM_MIXED_ROWS) % 100, np.arange(NUM_MIXED_ROWS) >= NUM_MIXED_ROWS // 2
     table = pa.table({"user_id": ids, "item_id": ids, "price": ids / 10, "click": labels.astype(np.int64)})
@@ -115,6 +123,7 @@ SYMPTOMS: dict[str, Provoke] = {
     "A label is neither 0 nor 1": by_command("train run.yaml", clicks={"click": [0, 1, 2, 1, 0, 1]}),
     "A row has no label": by_command("train run.yaml", clicks={"click": [0, 1, None, 1, 0, 1]}),
     "An id has no row in its table": by_command("train run.yaml", clicks={"user_id": [1, 200, 3, 4, 5, 6]}),
+    "A column is of another kind than in training": scoring_strings_with_a_model_of_numbers,
     "The loss is not finite": by_command(
         "train run.yaml",
         ("label_fields: [click]", "label_fields: [click]\n  sample_weight_fields: [weight]"),

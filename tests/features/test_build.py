@@ -36,20 +36,12 @@ def test_all_problems_are_told_at_once():
     with pytest.raises(ConfigError) as caught:
         build_features(configs, RAW_INPUT)
 
+    sizes = "hash_bucket_size, vocab_list, vocab_dict, vocab_file, zch, dynamicemb"
     assert [str(problem) for problem in caught.value.problems] == [
-        "feature_configs[0].id_feature.expression: 'a:b': unknown side 'a'; known: context, item, user",
+        "feature_configs[0].id_feature.expression: 'a:b': unknown side 'a'; known: const, context, feature, item, user",
         "feature_configs[1].id_feature.default_value: 'x' is not an integer",
-        "feature_configs[2].combo_feature: not available yet; available: id_feature, raw_feature",
+        f"feature_configs[2].combo_feature: gives strings, which become ids by one of {sizes}",
     ]
-
-
-def test_modes_that_come_later():
-    parsing = ParsingSection.model_validate({"fg_mode": "FG_DAG"})
-
-    with pytest.raises(ConfigError) as caught:
-        build_features([id_feature("a")], parsing)
-
-    assert str(caught.value) == "data_config.fg_mode: FG_DAG is not available yet; FG_NONE and FG_NORMAL are"
 
 
 WRONG_OPTIONS = {

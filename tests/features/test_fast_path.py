@@ -88,4 +88,4 @@ def test_nulls_in_other_rows_of_a_column_do_not_matter() -> None:
     batch = batch_of([[None, 1, 2, None], [3] * 4, [5] * 4], [0.5] * 4, [None, 2.5] * 2)
 
     assert parser.parse(batch).plain is None
-    assert parser.parse(batch.slice(1, 2)).plain.ids_FB[0].tolist() == [1, 2]
+    assert parser.parse(batch.slice(1, 2)).plain.ids[:2].tolist() == [1, 2]

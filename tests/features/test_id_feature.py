@@ -100,15 +100,18 @@ def test_an_id_outside_its_table_is_named(one_feature):
             parsed(feature, column)
 
 
-def test_a_raw_value_where_an_encoded_one_belongs_says_what_to_do(one_feature):
-    feature = one_feature("id_feature", "FG_NONE", hash_bucket_size=10)
+@pytest.mark.parametrize(
+    ("mode", "options"), [("FG_NONE", {"hash_bucket_size": 10}), ("FG_NORMAL", {"num_buckets": 10})]
+)
+def test_a_string_where_an_integer_belongs_says_what_to_do(one_feature, mode, options):
+    feature = one_feature("id_feature", mode, **options)
 
     with pytest.raises(DataError) as caught:
         parsed(feature, ["1", "red"])
 
     assert str(caught.value) == (
         "row 1: column 'f': value 'red' is not a 64-bit integer; "
-        "fg_mode FG_NONE takes encoded ids, FG_NORMAL hashes raw values or looks them up"
+        "other values need hash_bucket_size or a vocabulary, in fg_mode FG_NORMAL"
     )
 
 

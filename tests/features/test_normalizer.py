@@ -54,11 +54,11 @@ def test_wrong_normalizers(one_feature, text, problem):
     assert str(caught.value) == f"feature_configs[0].raw_feature.normalizer: '{text}': {problem}"
 
 
-CODE = ["__import__('os')", "x.__class__", "(lambda: 1)()", "[x][0]", "y", "x if x else 1", "'a'"]
+CODE = ["__import__('os')", "x.__class__", "(lambda: 1)()", "[x][0]", "y", "'a'"]
 TOO_LARGE = ["(" * 900 + "x" + ")" * 90, "1" * 900, "x" * 2000]
 
 
 @pytest.mark.parametrize("formula", CODE + TOO_LARGE)
 def test_a_formula_runs_no_code(formula):
-    with pytest.raises(ValueError, match=r"is not understood; known: numbers|formula"):
+    with pytest.raises(ValueError, match=r"is not understood; known: numbers|is not a variable|formula"):
         parse_normalizer(f"method=expression,expr={formula}")

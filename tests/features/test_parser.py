@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.features.feature import BadValue
 from penstock.features.parser import Parser, read_mask, read_sessions
+from penstock.features.values import BadValue
 from penstock.readers.stream import ROW_COLUMN
 
 
@@ -49,18 +49,29 @@ def test_labels(column, dtype, expected):
     ("column", "problem"),
     [
         (pa.array([1.0, float("nan")]), "row 1: column 'y': value nan is no label; every row needs one"),
-        (
-            pa.array([[1], [0]]),
-            "column 'y': is a list<element: int64>; a label that is a list is not available yet",
-        ),
+        (pa.array([[1], [0]]), "column 'y': is a list<element: int64>; this label is one number in each row"),
     ],
     ids=["nan", "list"],
 )
 def test_bad_labels(column, problem):
     with pytest.raises(DataError) as caught:
-        Parser([], ["y"]).parse(batch_of(y=column))
+        Parser([], ["y"], single_labels=["y"]).parse(batch_of(y=column))
 
     assert str(caught.value).replace("<item:", "<element:") == problem
+
+
+@pytest.mark.parametrize(
+    ("rows", "dtype", "values"),
+    [
+        ([[1, 0], [], None, [1]], np.int64, [1, 0, 1]),
+        ([[0.5], [], None, [1.0, 2.0]], np.float32, [0.5, 1.0, 2.0]),
+    ],
+)
+def test_labels_may_be_lists(rows, dtype, values):
+    found, lengths = Parser([], ["y"]).parse(batch_of(y=rows)).jagged_labels["y"]
+
+    assert (found.dtype, found.tolist()) == (dtype, values)
+    assert lengths.tolist() == [len(row or ()) for row in rows]
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan")])

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from penstock.config.errors import DataError
+from penstock.config.errors import ConfigError, DataError
 from penstock.features.parser import Parser
 
 NAN = float("nan")
@@ -62,6 +62,20 @@ def test_missing_numbers_need_a_default(one_feature, column):
     ("column", "problem"),
     [
         (["1|2", "3||4"], "row 1: column 'f': value '' is not a number"),
+        (
+            ["1|2", "3|red"],
+            (
+                "row 1: column 'f': value 'red' is not a number; leave it empty if it is missing, or make it an "
+                "id_feature if it is a string"
+            ),
+        ),
+        (
+            ["1|2", "3|4,5"],
+            (
+                "row 1: column 'f': value '4,5' is not a number; where a comma is the decimal point of CSV files, "
+                "set data_config.decimal to ','"
+            ),
+        ),
         ([[1.0, 2.0], [3.0, NAN]], "row 1: column 'f': has NaN among its values"),
         ([[1.0, 2.0], [3.0, 1e39]], "row 1: column 'f': value 1e+39 is not a finite float32"),
     ],
@@ -88,3 +102,49 @@ def test_the_normalizer_applies_to_raw_numbers_and_their_default(one_feature):
 
     assert parsed(raw, [6.0, None]).values.tolist() == [[1.0], [2.0]]
     assert parsed(encoded, [6.0, None]).values.tolist() == [[6.0], [10.0]]
+
+
+def test_an_empty_sequence_has_one_default_step(one_feature):
+    feature = one_feature("sequence_raw_feature", "FG_NORMAL", default_value="7")
+
+    for empty_first in ([[], [1.0, 2.0]], ["", "1;2"]):
+        column = Parser([feature]).parse(pa.record_batch({"f": empty_first})).features["f"]
+        assert (column.values[:, 0].tolist(), column.steps.tolist()) == ([7, 1, 2], [1, 2])
+
+
+def test_missing_numbers_may_have_an_interval_of_their_own(one_feature):
+    feature = one_feature("raw_feature", "FG_NORMAL", boundaries=[1, 2], missing_bucket=True, embedding_dim=4)
+
+    assert feature.table.num_rows == 4
+    assert ids(feature, [0.5, None, 1.5, NAN, 7.0]) == ([0, 3, 1, 3, 2], [1, 1, 1, 1, 1])
+    assert ids(feature, [None, None], pa.float32()) == ([3, 3], [1, 1])
+    assert ids(feature, ["", "2"]) == ([3, 2], [1, 1])
+
+
+def test_missing_numbers_are_not_normalised(one_feature):
+    normalizer = "method=log10,threshold=0.1,default=-1"
+    feature = one_feature(
+        "raw_feature",
+        "FG_NORMAL",
+        boundaries=[0],
+        missing_bucket=True,
+        embedding_dim=4,
+        normalizer=normalizer,
+    )
+
+    assert ids(feature, [None, 0.01, 100.0]) == ([2, 0, 1], [1, 1, 1])
+
+
+def test_an_interval_for_missing_numbers_needs_intervals(one_feature):
+    with pytest.raises(ValueError, match="needs boundaries: without intervals there is none"):
+        one_feature("raw_feature", "FG_NORMAL", missing_bucket=True)
+
+
+def test_the_mean_must_be_known(one_feature):
+    with pytest.raises(ConfigError) as caught:
+        one_feature("raw_feature", "FG_NORMAL", default_value="mean")
+
+    assert str(caught.value) == (
+        "feature_configs[0].raw_feature.default_value: is 'mean'; penstock vocab RUN --write puts the mean of the "
+        "training data there"
+    )

@@ -120,24 +120,6 @@ def test_batches_by_cost():
         users(cost="cost", limit=10, oversize="error")
 
 
-def test_take_counts_rows_before_batch_and_batches_after(numbered_file: Path):
-    dataset = penstock.read_parquet(numbered_file)
-
-    assert ys(dataset.take(5).batch(3)) == [[0, 1, 2], [3, 4]]
-    assert ys(dataset.batch(3).take(2)) == [[0, 1, 2], [3, 4, 5]]
-    assert len(ys(dataset.batch(100).epochs().take(5))) == 5
-
-
-def test_map_of_batches_and_of_rows():
-    numbers = penstock.from_arrays({"y": np.arange(5)})
-
-    doubled = numbers.batch(2).map(lambda batch: {"twice": 2 * batch["y"]})
-    named = numbers.map(lambda row: {"name": f"row {row['y']}"}, rows=True)
-
-    assert [batch["twice"].tolist() for batch in doubled] == [[0, 2], [4, 6], [8]]
-    assert [row["name"] for row in named] == ["row 0", "row 1", "row 2", "row 3", "row 4"]
-
-
 def test_what_a_map_draws_belongs_to_the_row_not_to_the_batch():
     def draw(row: dict[str, Any], generator: np.random.Generator) -> dict[str, Any]:
         return {"y": row["y"], "drawn": generator.integers(1 << 40)}
@@ -167,20 +149,6 @@ def test_a_map_that_fails_is_told_with_the_rows_and_keeps_its_cause():
         "map: broken failed for a batch of 4 that begins with row 0 of arrays in memory: KeyError: 'features'"
     )
     assert isinstance(told.value.__cause__, KeyError)
-
-
-def test_lists_are_ragged():
-    [batch] = penstock.from_arrays(PEOPLE).batch(3)
-
-    clicks = batch["clicks"]
-
-    assert isinstance(clicks, penstock.Ragged)
-    assert (clicks.lengths.tolist(), clicks.values.tolist(), clicks[0].tolist()) == (
-        [2, 0, 1],
-        [7, 8, 9],
-        [7, 8],
-    )
-    assert clicks.padded(3, fill=-1).tolist() == [[7, 8, -1], [-1, -1, -1], [9, -1, -1]]
 
 
 def test_fill_nulls_of_several_columns():
@@ -251,26 +219,3 @@ def test_tensorflow_tensors(numbered_file: Path):
 
     assert [batch["y"].numpy().tolist() for batch in batches] == [list(range(60)), list(range(60, 103))]
     assert batches.element_spec["y"] == tf.TensorSpec((None,), tf.int64)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (
-            lambda rows: rows.batch(0),
-            "batch: is 0; give the number of rows, at least one, or cost= and limit=",
-        ),
-        (
-            lambda rows: rows.shuffle("much"),
-            "shuffle: is 'much'; expected a size such as '64MiB' or a number of bytes",
-        ),
-        (lambda rows: rows.shard(2, 2), "shard: there is no shard 2 of 2; they are counted from 0"),
-        (lambda rows: rows.columns(["users"]), "there is no column 'users'; did you mean 'user'?"),
-        (lambda rows: rows.fill_nulls(costs=1), "did you mean 'cost'?"),
-    ],
-)
-def test_wrong_arguments_are_refused_at_the_call(wrong: Any, message: str):
-    with pytest.raises(penstock.PenstockError) as told:
-        wrong(penstock.from_arrays(PEOPLE))
-
-    assert message in str(told.value)

@@ -61,14 +61,6 @@ def test_no_public_metric_is_left_out():
         _ = penstock.metrics.Auc
 
 
-def test_values_of_training_fade():
-    metric = penstock.metrics.TrainMetricWrapper(penstock.metrics.MeanAbsoluteError(), 0.9, decay_step=3)
-    for error in range(1, 8):
-        metric.update([error / 10], [0.0])
-
-    assert metric.compute() == pytest.approx(0.23)
-
-
 def test_metrics_need_no_torch():
     program = (
         "import sys, penstock\n"

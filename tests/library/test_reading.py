@@ -123,14 +123,6 @@ def test_csv_without_a_header_and_with_another_delimiter(tmp_path: Path):
     }
 
 
-def test_a_declared_type_names_the_row_that_does_not_fit(tmp_path: Path):
-    (tmp_path / "data.csv").write_text("age\n31\nold\n")
-
-    assert [row["age"] for row in penstock.read_csv(tmp_path / "data.csv")] == ["31", "old"]
-    with pytest.raises(penstock.DataError, match=r"data.csv: row 1: column 'age': value 'old' is not int64"):
-        list(penstock.read_csv(tmp_path / "data.csv", types={"age": "int64"}).batch(2))
-
-
 def test_tfrecords_with_a_schema(tmp_path: Path):
     penstock.write_tfrecord(tmp_path / "data.tfrecord", {"x": AS_NUMPY["vector"], "y": AS_NUMPY["age"]})
 
@@ -193,16 +185,6 @@ def test_several_files_are_read_in_order_with_an_empty_one_among_them(tmp_path: 
         assert [row["y"] for row in penstock.read_parquet(paths)] == [0, 1, 2, 3, 4]
 
 
-def test_a_missing_integer_makes_floats_unless_it_is_filled(tmp_path: Path):
-    path = tmp_path / "ages.parquet"
-    pq.write_table(pa.table({"age": [1, None, 3]}), path)
-
-    [batch] = penstock.read_parquet(path).batch(3)
-    assert repr(batch["age"].tolist()) == "[1.0, nan, 3.0]"
-    [batch] = penstock.read_parquet(path).fill_nulls(age=-1).batch(3)
-    assert batch["age"].tolist() == [1, -1, 3]
-
-
 def test_only_named_columns_are_read(tmp_path: Path):
     pq.write_table(TABLE, tmp_path / "data.parquet")
 
@@ -211,10 +193,3 @@ def test_only_named_columns_are_read(tmp_path: Path):
     assert [batch.keys() for batch in dataset.batch(5)] == [{"age", "user"}]
     with pytest.raises(penstock.DataError, match=r"there is no column 'ages'; did you mean 'age'\?"):
         penstock.read_parquet(tmp_path / "data.parquet", columns=["ages"])
-
-
-def test_a_file_of_another_format_is_told_with_the_call_that_reads_it(tmp_path: Path):
-    (tmp_path / "clicks.csv").write_text("a,b\n1,2\n")
-
-    with pytest.raises(penstock.DataError, match=r"clicks.csv: looks like CSV, not Parquet; use read_csv$"):
-        penstock.read_parquet(tmp_path / "clicks.csv")

@@ -100,28 +100,6 @@ def test_two_shards_go_on_as_three(numbered_file: Path):
     assert sorted(seen) == list(range(103))
 
 
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        (
-            lambda path: penstock.read_parquet(path).shuffle("300B", seed=6).batch(16),
-            "and seed 6; the order of",
-        ),
-        (
-            lambda path: penstock.read_parquet(path).shuffle("1KiB", seed=5).batch(16),
-            "the order of rows is another",
-        ),
-    ],
-    ids=["another seed", "another buffer"],
-)
-def test_a_place_in_another_order_is_refused(numbered_file: Path, other: Make, message: str):
-    place = CHAINS["shuffled"](numbered_file).state_dict()
-    dataset = other(numbered_file)
-
-    with pytest.raises(penstock.CheckpointError, match=message):
-        dataset.load_state_dict(place)
-
-
 def test_a_place_in_other_data_is_refused():
     place = penstock.from_arrays({"y": np.arange(10)}).batch(4).state_dict()
     other = penstock.from_arrays({"y": np.arange(11)}).batch(4)
@@ -149,17 +127,3 @@ def test_batches_of_a_run_go_on_after_every_batch(folder: Path, mode: str):
     assert [len(batch) for batch in labels] == [8, 8, 4]
     for index, place in enumerate(places[:-1], 1):
         assert read(place)[0] == labels[index:]
-
-
-def test_two_ranks_go_on_as_one(folder: Path):
-    run = penstock.load_run("run.yaml", {"data_config.batch_size": 4})
-    places, num_rows = [], 0
-    for rank in range(2):
-        with penstock.create_dataloader(run, world=penstock.World(rank, num_ranks=2)) as batches:
-            num_rows += next(iter(batches)).num_rows
-            places.append(batches.state_dict())
-
-    with penstock.create_dataloader(run, states=places) as batches:
-        num_rows += sum(batch.num_rows for batch in batches)
-
-    assert num_rows == 20

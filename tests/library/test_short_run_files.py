@@ -14,7 +14,7 @@ import penstock
 SHORTEST = """\
 train_input_path: clicks.csv
 eval_input_path: clicks.csv
-data_config: {label_fields: [click], with_header: true}
+data_config: {label_fields: [click]}
 feature_configs:
   - id_feature: {feature_name: user_id, num_buckets: 100}
   - id_feature: {feature_name: item_id, hash_bucket_size: 50}
@@ -47,6 +47,64 @@ def test_paths_label_and_features_are_enough(short_file: Path, command: Callable
     assert written.train_config.dense_optimizer.adam_optimizer.lr == 0.01
     assert written.train_config.sparse_optimizer.adagrad_optimizer.lr == 0.01
     assert penstock.evaluate(written) == penstock.evaluate(penstock.load_run("first.yaml"))
+
+
+def test_a_semicolon_file_in_folders_by_day_trains_too(folder: Path, command: Callable[..., Any]):
+    """As a European office and a data lake give it: `;`, decimal commas, latin-1, and the day in the path."""
+    rows = pq.read_table("clicks.parquet").to_pylist()
+    for day in ("2024-01-01", "2024-01-02"):
+        Path(f"lake/dt={day}").mkdir(parents=True)
+        lines = [f"{row['user_id']};Köln;1,{row['user_id']};{row['click']}" for row in rows]
+        text = "\n".join(["user_id;city;price;click", *lines])
+        Path(f"lake/dt={day}/part-0.csv").write_text(text, encoding="latin-1")
+    Path("lake.yaml").write_text(
+        "train_input_path: lake\neval_input_path: lake/dt=2024-01-02\n"
+        "data_config: {label_fields: [click], encoding: latin-1, decimal: ','}\n"
+        "feature_configs:\n"
+        "  - id_feature: {feature_name: user_id, num_buckets: 100}\n"
+        "  - id_feature: {feature_name: city, hash_bucket_size: 50}\n"
+        "  - id_feature: {feature_name: dt, hash_bucket_size: 50}\n"
+        "  - raw_feature: {feature_name: price}\n"
+    )
+
+    done = command("train", "lake.yaml")
+
+    assert done.code == 0, done.err
+    assert "lake/dt=2024-01-01/part-0.csv: columns are separated by ';' (data_config.delimiter)" in done.err
+    scores = (
+        "--predict_input_path",
+        "lake",
+        "--predict_output_path",
+        "scores.parquet",
+        "--reserved_columns",
+        "dt",
+    )
+    assert command("predict", "lake.yaml", *scores).code == 0
+    assert set(pq.read_table("scores.parquet")["dt"].to_pylist()) == {"2024-01-01", "2024-01-02"}
+
+
+@pytest.mark.parametrize("ending", ["", ".0"])
+def test_ids_hash_alike_in_every_format(folder: Path, ending: str):
+    """Trained on ids such as 138 or 138.0 in CSV, a model scores the same ids in Parquet alike."""
+    table = pq.read_table("clicks.parquet")
+    users = table["user_id"].to_pylist()
+    pq.write_table(table.set_column(0, "user_id", [users]), "ids.parquet")
+    names = table.column_names
+    rows = [
+        [f"{value}{ending}" if name == "user_id" else value for name, value in row.items()]
+        for row in table.to_pylist()
+    ]
+    Path("ids.csv").write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]))
+    Path("ids.yaml").write_text(
+        "train_input_path: ids.csv\neval_input_path: ids.csv\ndata_config: {label_fields: [click]}\n"
+        "feature_configs:\n  - id_feature: {feature_name: user_id, hash_bucket_size: 1000}\n"
+    )
+    run = penstock.load_run("ids.yaml")
+    penstock.train(run)
+
+    expected = penstock.evaluate(run)
+
+    assert penstock.evaluate(penstock.load_run("ids.yaml", ["eval_input_path=ids.parquet"])) == expected
 
 
 def test_text_format_keeps_its_rules(folder: Path):

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -49,78 +48,6 @@ def test_samples_and_arrays():
         "masks_move": ("int8", (2, 3)),
     }
     assert list(penstock.arrays_to_samples(arrays)) == SAMPLES
-
-
-def test_a_sample_that_does_not_fit_is_named():
-    wrong = [SAMPLES[0], {**SAMPLES[1], "labels": {"move": 40000}}]
-
-    with pytest.raises(penstock.DataError) as told:
-        penstock.samples_to_arrays(wrong, file="game_7.rep")
-
-    assert str(told.value) == (
-        "game_7.rep: sample 1: labels: head 'move': 40000 does not fit int16 (-32768 to 32767); "
-        "declare another type in preprocessing.schema.labels"
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "compression"),
-    [("a.batch", "none"), ("a.batch", "zstd"), ("a.batch", "zlib"), ("a.npz", "none"), ("a.npz", "zlib")],
-)
-def test_batch_files(tmp_path: Path, name: str, compression: str):
-    arrays = penstock.samples_to_arrays(SAMPLES)
-
-    record = penstock.save_batch(tmp_path / name, arrays, compression=compression)
-    loaded = penstock.load_batch(tmp_path / name)
-
-    assert (record.name, record.num_samples, record.num_bytes) == (
-        name,
-        2,
-        (tmp_path / name).stat().st_size,
-    )
-    assert list(loaded) == list(arrays)
-    for array in arrays:
-        assert loaded[array].dtype == arrays[array].dtype
-        assert np.array_equal(loaded[array], arrays[array])
-
-
-def test_a_damaged_batch_file_is_refused(tmp_path: Path):
-    path = tmp_path / "a.batch"
-    penstock.save_batch(path, penstock.samples_to_arrays(SAMPLES))
-    content = bytearray(path.read_bytes())
-    content[640] ^= 1
-    path.write_bytes(content)
-
-    with pytest.raises(penstock.DataError, match=r"a.batch: array 'labels_move' is damaged: its checksum is"):
-        penstock.load_batch(path)
-
-
-@pytest.mark.parametrize("target", ["npy", "parquet", "ipc"])
-def test_a_merged_store_holds_every_sample_once(tmp_path: Path, target: str):
-    (tmp_path / "batches").mkdir()
-    for index in range(3):
-        rows = np.arange(index * 4, index * 4 + 4)
-        arrays = {"strategic_features": rows[:, None] / 2, "labels_move": rows.astype(np.int16)}
-        penstock.save_batch(tmp_path / "batches" / f"batch_{index}.batch", arrays)
-
-    result = penstock.merge(
-        tmp_path / "batches",
-        tmp_path / "store",
-        target=target,
-        shuffle=True,
-        seed=3,
-        splits={"train": 0.75, "val": 0.25, "test": 0.0},
-    )
-
-    assert result.num_samples == {"train": 9, "val": 3}
-    read = {
-        "npy": lambda split: penstock.read_numpy(tmp_path / "store" / f"*_{split}*"),
-        "parquet": lambda split: penstock.read_parquet(tmp_path / "store" / split),
-        "ipc": lambda split: penstock.read_arrow(tmp_path / "store" / split),
-    }[target]
-    rows = [row for split in ("train", "val") for row in read(split)]
-    assert sorted(int(row["labels_move"]) for row in rows) == list(range(12))
-    assert all(float(row["strategic_features"][0]) == row["labels_move"] / 2 for row in rows)
 
 
 def test_prepare_merge_read_and_train(game_folder: Path):

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -99,28 +98,6 @@ def test_a_run_that_goes_on_is_the_same_to_the_last_bit(trained_folder: Path, lo
     assert tensors(result.checkpoint) == tensors(trained_folder / "run" / "checkpoints" / "step-6")
 
 
-WORSE = {
-    "train_config.dense_optimizer": {"sgd_optimizer": {"lr": 30.0}},
-    "train_config.sparse_optimizer": {"sgd_optimizer": {"lr": 30.0}},
-    "train_config.num_epochs": 20,
-    "train_config.early_stopping": {"metric": "binary_cross_entropy", "patience": 2},
-}
-"""Rates so large that the loss soon grows."""
-
-
-def test_early_stopping_ends_with_the_best(folder: Path):
-    result = trained(WORSE)
-    run = penstock.load_run("run.yaml", WORSE)
-
-    assert result.steps < 60
-    assert result.restored_step < result.steps
-    assert result.checkpoint.name == f"step-{result.restored_step}"
-    assert result.stopped_because.startswith("binary_cross_entropy got no better in 2 evaluations (best ")
-    assert penstock.evaluate(run) == pytest.approx({**result.losses, **result.metrics})
-    latest = penstock.evaluate(run, "latest")
-    assert latest["binary_cross_entropy"] > result.losses["binary_cross_entropy"]
-
-
 def test_callbacks_are_told_what_happens_and_may_change_it(folder: Path, log_of: LogOf):
     heard = []
 
@@ -171,19 +148,6 @@ def test_build_model_and_build_batch(folder: Path):
         "probs": (20,),
     }
     assert model.loss(predictions, batch).keys() == {"binary_cross_entropy"}
-
-
-def test_a_data_loader_cuts_by_cost(folder: Path):
-    table = pq.read_table("clicks.parquet")
-    pq.write_table(table.append_column("cost", pa.array([1, 4] * 10)), "clicks.parquet")
-    edits = {
-        "data_config.shuffle": False,
-        "data_config.batch_cost_size": 10,
-        "data_config.sample_cost_field": "cost",
-    }
-
-    with penstock.create_dataloader(penstock.load_run("run.yaml", edits)) as batches:
-        assert [batch.num_rows for batch in batches] == [4, 4, 4, 4, 4]
 
 
 def test_a_schedule_can_be_looked_at():

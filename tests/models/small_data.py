@@ -1,5 +1,6 @@
 """Features, batches with a planted signal, and run-file sections, small enough to read."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from torchrec import KeyedJaggedTensor, KeyedTensor
 
 from penstock.distributed.sharding import dense_parameters, shard
 from penstock.features.feature import TableSpec
+from penstock.features.sections import SequenceSpec
 from penstock.models import build_model
 from penstock.models.model import TrainWrapper
 from penstock.models.sections import ModelConfig
@@ -26,17 +28,28 @@ class FakeFeature:
     name: str
     table: TableSpec | None = None
     width: int = 0
+    sequence: SequenceSpec | None = None
+    dense_embedding: object = None
+    embedding_dim: int = 0
 
 
 def id_feature(name, num_rows=10, dim=4, **options):
-    return FakeFeature(name, TableSpec(options.pop("table", name), num_rows, dim, **options))
+    sequence = SequenceSpec(";") if options.pop("sequence", False) else None
+    return FakeFeature(
+        name, TableSpec(options.pop("table", name), num_rows, dim, **options), sequence=sequence
+    )
 
 
-def dense_feature(name, width=1):
-    return FakeFeature(name, None, width)
+def dense_feature(name, width=1, sequence=False, **options):
+    return FakeFeature(name, None, width, SequenceSpec(";") if sequence else None, **options)
 
 
-FEATURES = [id_feature("user", NUM_USERS, 8), id_feature("item", NUM_ITEMS, 8), dense_feature("age")]
+FEATURES = [
+    id_feature("user", NUM_USERS, 8),
+    id_feature("item", NUM_ITEMS, 8),
+    dense_feature("age"),
+    id_feature("past", NUM_ITEMS, 8, table="item", sequence=True),
+]
 
 
 def model_config(**changes):
@@ -75,10 +88,13 @@ def planted_batch(num_rows, seed):
     age = generator.normal(size=(num_rows, 1)).astype(np.float32)
     logits = (users[user] * items[item]).sum(axis=1) + users[user, 0] + items[item, 1] + age[:, 0]
     clicked = generator.random(num_rows) < 1 / (1 + np.exp(-logits))
+    # A history that says nothing, of 0 to 3 items.
+    steps = generator.integers(0, 4, num_rows)
+    past = generator.integers(0, NUM_ITEMS, steps.sum())
     ids = KeyedJaggedTensor(
-        ["item", "user"],
-        torch.from_numpy(np.concatenate([item, user])),
-        lengths=torch.ones(2 * num_rows).int(),
+        ["item", "user", "past"],
+        torch.from_numpy(np.concatenate([item, user, past])),
+        lengths=torch.from_numpy(np.concatenate([np.ones(2 * num_rows), steps])).int(),
     )
     batch = Batch(
         sparse_features={BASE: ids},
@@ -147,8 +163,9 @@ class Training:
 
 def assert_same_losses(plain, training, batch):
     """An unsharded model with the same optimizers (SGD and Adam, rate 0.1) has the same losses for two steps."""
-    tables = [value for name, value in plain.named_parameters() if "embedding_bags" in name]
-    others = [value for name, value in plain.named_parameters() if "embedding_bags" not in name]
+    is_table = re.compile(r"embedding_bags|embeddings\.").search
+    tables = [value for name, value in plain.named_parameters() if is_table(name)]
+    others = [value for name, value in plain.named_parameters() if not is_table(name)]
     optimizers = [torch.optim.SGD(tables, lr=0.1), torch.optim.Adam(others, lr=0.1)]
     for _ in range(2):
         loss = TrainWrapper(plain)(batch)[0]

@@ -36,10 +36,13 @@ def fill(module):
             table.copy_(torch.arange(len(table), dtype=torch.float32)[:, None].expand_as(table))
 
 
-def values(module, ids):
+def values(module, ids=None, weighted=None):
     """What each group holds, with one number for each feature (all tables are 4 wide, with equal columns)."""
-    groups = module(Batch(sparse_features={BASE: ids}))
-    return {name: columns[:, ::4].tolist() for name, columns in groups.items()}
+    batch = Batch(
+        sparse_features={} if ids is None else {BASE: ids},
+        weighted_sparse_features={} if weighted is None else {BASE: weighted},
+    )
+    return {name: columns[:, ::4].tolist() for name, columns in module(batch).items()}
 
 
 def test_features_stand_side_by_side_in_the_order_of_the_group():
@@ -56,23 +59,16 @@ def test_features_stand_side_by_side_in_the_order_of_the_group():
     assert module.widths["deep"] == 14
 
 
-@pytest.mark.parametrize(
-    ("features", "weights", "expected"),
-    [
-        ([id_feature("a", pooling="mean"), id_feature("b")], None, [1.5, 4.0]),
-        ([id_feature("a", weighted=True), id_feature("b")], {"a": [[0.5, 1.5]]}, [3.5, 4.0]),
-        (
-            [id_feature("a", table="ids"), id_feature("b", table="ids", weighted=True)],
-            {"b": [[0.5]]},
-            [3.0, 2.0],
-        ),
-    ],
-    ids=["mean", "weighted", "a table shared with a weighted feature"],
-)
-def test_how_the_ids_of_a_row_are_joined(features, weights, expected):
-    module = embedding_group(features, deep=["a", "b"])
+def test_ids_are_joined_by_sum_or_mean_and_weighted_ones_by_their_weights():
+    module = embedding_group(
+        [id_feature("a", pooling="mean"), id_feature("b"), id_feature("c", weighted=True)],
+        deep=["a", "b", "c"],
+    )
+    ids = sparse({"a": [[1, 2]], "b": [[4]]})
 
-    assert values(module, sparse({"a": [[1, 2]], "b": [[4]]}, weights=weights)) == {"deep": [expected]}
+    weighted = sparse({"c": [[1, 2]]}, weights={"c": [[0.5, 1.5]]})
+
+    assert values(module, ids, weighted) == {"deep": [[1.5, 4.0, 3.5]]}
 
 
 def test_a_wide_group_has_tables_of_its_own_that_start_at_zero():
@@ -99,13 +95,15 @@ def test_sharded_it_gives_the_same_and_frozen_tables_do_not_move(one_process):
     module = embedding_group(features, device="meta", deep=["c", "a", "b"], wide=["a", "b"])
     sgd = sparse_optimizer(SparseOptimizer.model_validate({"sgd_optimizer": {"lr": 0.5}}))
     sharded = shard(module, sgd, World())
-    ids = sparse({"b": [[1, 2]], "a": [[1, 2]], "c": [[3]]}, weights={"b": [[0.5, 2.0]]})
+    ids = sparse({"a": [[1, 2]], "c": [[3]]})
+    weighted = sparse({"b": [[1, 2]]}, weights={"b": [[0.5, 2.0]]})
 
-    assert values(sharded, ids) == {"deep": [[1.0, 1.0, 2.5]], "wide": [[0.0, 0.0]]}
-    sharded(Batch(sparse_features={BASE: ids}))["deep"].sum().backward()
+    assert values(sharded, ids, weighted) == {"deep": [[1.0, 1.0, 2.5]], "wide": [[0.0, 0.0]]}
+    batch = Batch(sparse_features={BASE: ids}, weighted_sparse_features={BASE: weighted})
+    sharded(batch)["deep"].sum().backward()
 
     moved = [1.0, (0.75 + 0.75) / 2, 0.5 * (1 - 0.25) + 2.0 * (1 - 1.0)]
-    assert values(sharded, ids) == {"deep": [moved], "wide": [[0.0, 0.0]]}
+    assert values(sharded, ids, weighted) == {"deep": [moved], "wide": [[0.0, 0.0]]}
 
 
 def test_initialisers_by_name_with_numbers_and_without():

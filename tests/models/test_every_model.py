@@ -30,6 +30,17 @@ TOWERS = [
     tower("logit", label="logit", loss="l2_loss", weight=0.1),
     tower("sign", loss="softmax_cross_entropy", num_class=2, sample_weight_name="importance"),
 ]
+HISTORY = {"feature_names": ["item", "past"]}
+ENCODED = {
+    "sequence_groups": [HISTORY],
+    "sequence_encoders": [
+        {"din_encoder": {"attn_mlp": {"hidden_units": [8]}}},
+        {"simple_attention": {}},
+        {"pooling_encoder": {}},
+        {"multi_window_din_encoder": {"attn_mlp": {"hidden_units": [8]}, "windows_len": [1, 2]}},
+        {"self_attention_encoder": {"multihead_attn_dim": 8, "num_heads": 2}},
+    ],
+}
 ONE_TASK = {
     "deepfm": {"deepfm": {"deep": MLP}},
     "deepfm with final": {"deepfm": {"deep": MLP, "final": FINAL}},
@@ -46,6 +57,24 @@ ONE_TASK = {
         "feature_groups": [WIDE_GROUP, DEEP_GROUP],
     },
     "wide_and_deep with two classes": {"deepfm": None, "wide_and_deep": {"deep": MLP}, **TWO_CLASSES},
+    "deepfm with encoders of a history": {
+        "deepfm": {"deep": MLP},
+        "feature_groups": [WIDE_GROUP, {**DEEP_GROUP, **ENCODED}],
+    },
+    "multi_tower": {
+        "deepfm": None,
+        "multi_tower": {"towers": [{"input": "deep", "mlp": MLP}], "final": FINAL},
+        "feature_groups": [DEEP_GROUP],
+    },
+    "multi_tower_din": {
+        "deepfm": None,
+        "multi_tower_din": {
+            "towers": [{"input": "deep", "mlp": MLP}],
+            "din_towers": [{"input": "past", "attn_mlp": {"hidden_units": [8]}}],
+            "final": FINAL,
+        },
+        "feature_groups": [DEEP_GROUP, {"group_name": "past", "group_type": "SEQUENCE", **HISTORY}],
+    },
 }
 SEVERAL_TASKS = {
     "simple_multi_task": multi_task("simple_multi_task", TOWERS),
@@ -117,7 +146,8 @@ def test_sharded_and_unsharded_agree_on_the_first_steps(one_process, config):
 
 @every_model
 def test_a_pipeline_can_trace_it(config):
-    graph = Tracer(leaf_modules=["model.embedding_group.tables"]).trace(TrainWrapper(built(config)))
+    leaves = [f"model.embedding_group.{name}" for name in ("tables", "step_tables.dim8")]
+    graph = Tracer(leaf_modules=leaves).trace(TrainWrapper(built(config)))
 
     assert "model.embedding_group.tables" in [node.target for node in graph.nodes if node.op == "call_module"]
 

@@ -19,7 +19,8 @@ def test_the_train_wrapper_gives_the_total_and_detached_parts():
 
 
 REFUSED = {
-    "model_config.dlrm: not available yet; available: deepfm, mmoe, simple_multi_task, wide_and_deep": {
+    "model_config.dlrm: not available yet; "
+    "available: deepfm, mmoe, multi_tower, multi_tower_din, simple_multi_task, wide_and_deep": {
         "deepfm": None,
         "dlrm": {"final": {}},
     },

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.config.sizes import MIB
-from penstock.observe.inspect import DataLook, inspect
+from penstock.observe.inspect import LookOptions, inspect
 from penstock.prep import profile
 from penstock.prep.merge.merge_options import MergeOptions, SplitShares
 from penstock.prep.merge.merging import merge
@@ -70,7 +70,7 @@ def test_of_much_data_some_rows_are_looked_at_unless_all_are_asked_for(tmp_path,
     write_batches(tmp_path)
 
     some = inspect(tmp_path)
-    whole = inspect(tmp_path, DataLook(full=True, plain=True))
+    whole = inspect(tmp_path, LookOptions(full=True, plain=True))
 
     assert (some.facts["rows_looked_at"], some.facts["part_looked_at"]) == (4, 4 / 28)
     assert some.notes == ["min and max from rows at 4 places; --full looks at all rows"]
@@ -83,7 +83,7 @@ def test_a_full_look_holds_a_few_megabytes(tmp_path):
     save_batch(tmp_path / "batch_0.batch", {"strategic_features": array})
     tracemalloc.start()
     try:
-        inspect(tmp_path / "batch_0.batch", DataLook(full=True, plain=True))
+        inspect(tmp_path / "batch_0.batch", LookOptions(full=True, plain=True))
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.config.errors import ConfigError
-from penstock.observe.inspect import DataLook, Inspection, inspect, text_table
+from penstock.observe.inspect import Inspection, LookOptions, inspect, text_table
 from penstock.prep import profile
 
 
@@ -41,7 +41,7 @@ def test_of_large_data_some_rows_are_looked_at_unless_all_are_asked_for(parquet_
     monkeypatch.setattr(profile, "_NUM_PIECES", 2)
 
     some = inspect(parquet_folder)
-    whole = inspect(parquet_folder, DataLook(full=True, plain=True))
+    whole = inspect(parquet_folder, LookOptions(full=True, plain=True))
 
     assert (some.facts["rows_looked_at"], some.facts["part_looked_at"]) == (2, 0.25)
     assert some.notes == [
@@ -87,7 +87,7 @@ def test_everything_goes_into_json(tmp_path):
 )
 def test_mistakes_in_how_to_read(parquet_folder, reading, message):
     with pytest.raises(ConfigError) as caught:
-        inspect(parquet_folder, DataLook(reading=reading))
+        inspect(parquet_folder, LookOptions(reading=reading))
 
     assert str(caught.value).replace(f"{parquet_folder}/", "") == message
 

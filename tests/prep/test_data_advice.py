@@ -112,3 +112,12 @@ def test_what_is_in_columns(columns, line):
 @pytest.mark.parametrize("name", ["hour", "user_id", "time"])
 def test_numbers_that_are_no_moments(name):
     assert advice(**{name: np.arange(1000) % 24}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_id"), [("user_id", True), ("userId", True), ("bid", False), ("paid", False)]
+)
+def test_an_id_that_is_mostly_one_value_by_its_name(name, is_id):
+    lines = advice(**{name: [0] * 900 + list(range(100))})
+
+    assert [line.startswith(f"{name}: 0 stands in 90% of the rows") for line in lines] == [True] * is_id

@@ -86,20 +86,6 @@ def test_what_is_done_is_kept(desk: Path, monkeypatch: pytest.MonkeyPatch):
     assert done_again == [str(games[1])]
 
 
-def test_another_setting_is_noticed(desk: Path):
-    write_games(desk / "raw", [3])
-    prepare(section(desk))
-
-    with pytest.raises(DataError) as error:
-        prepare(section(desk, batch_size=5))
-
-    assert str(error.value) == (
-        f"{desk}/batches: was begun with something else: batch_size was 4 and is 5; put it back as it was, start over "
-        "with --restart, or choose another intermediate_dir"
-    )
-    assert prepare(section(desk, batch_size=5), restart=True).num_samples == 3
-
-
 def test_what_was_begun_in_vain_may_begin_with_other_settings(desk: Path):
     write_games(desk / "raw", [3])
 

@@ -70,7 +70,11 @@ def test_columns_of_strings_are_strings_in_every_file_set_unless_declared(tmp_pa
 @pytest.mark.parametrize(
     ("content", "reading", "problem"),
     [
-        (b"1,0.5,ok\n2,0.5,\xff\xfe\n", WITHOUT_HEADER, ": row 1: column 'tags': CSV conversion error to"),
+        (
+            b"1,0.5,ok\n2,0.5,Z\xfcrich\n",
+            WITHOUT_HEADER,
+            ": row 1: column 'tags': is not UTF-8 text; it may be cp1252: set data_config.encoding",
+        ),
         (
             '1,2,a\n1,2,"open\n' + "2,3,b\n" * (3 * MIB),
             WITHOUT_HEADER,

@@ -87,7 +87,7 @@ def test_compressed_text_is_one_block(tmp_path: Path, suffix: str) -> None:
     with pa.output_stream(path, compression="detect") as stream:
         stream.write(b"".join(b'{"x": %d}\n' % number for number in range(100_000)))
     found = scan_files(ReadingSection(), list_files(str(path)), ReadRequest())
-    reader = BlockStream(found, Share("reading", 128 * KIB))
+    reader = BlockStream(found, Share("reading", found.sizes.min_bytes))
 
     assert found.blocks.num_rows.tolist() == [100_000]
     assert flat(reader, "x") == list(range(100_000))

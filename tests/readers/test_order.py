@@ -3,7 +3,6 @@
 from itertools import chain
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,11 +36,6 @@ def test_a_shard_begins_and_ends_in_the_middle_of_blocks() -> None:
 
     assert list(order.pieces()) == [Piece(1, 2, 4), Piece(2, 0, 4)]
     assert list(order.pieces(3)) == [Piece(2, 1, 4)]
-
-
-def test_a_shard_that_does_not_exist() -> None:
-    with pytest.raises(ValueError, match=r"there is no shard 2 of 2; they are counted from 0"):
-        Shard(2, 2)
 
 
 @settings(max_examples=100)

@@ -108,7 +108,7 @@ def test_a_record_that_does_not_fit_the_share(tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded) as caught:
         list(reader)
     assert str(caught.value) == (
-        f"{file.path}: the record at byte 4 takes 39.2KiB while it is read and handed on, but reading may hold "
+        f"{file.path}: the record at byte 4 takes 44KiB while it is read and handed on, but reading may hold "
         "20KiB; raise memory.limit, or shorten the record"
     )
 
@@ -118,7 +118,7 @@ def test_rows_of_a_compressed_file_are_read_without_starting_over(tmp_path, monk
     found = scan_files(CSV_WITH_HEADER, list_files(str(tmp_path)), ReadRequest())
     opened: list[object] = []
     monkeypatch.setattr(pa, "CompressedInputStream", _counting(pa.CompressedInputStream, opened))
-    decoder = found.decoder(Share("reading", MIB))
+    decoder = found.decoder(Share("reading", found.sizes.min_bytes))
     rows = [(0, 10), (10, 200_000), (350_000, 400_000)]
     read = [flat(decoder.batches(0, first, end), "x") for first, end in rows]
 

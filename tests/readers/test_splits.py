@@ -37,7 +37,7 @@ def write_store(
     batches = folder.with_name(f"{folder.name}_batches")
     batches.mkdir(parents=True)
     save_batch(batches / "batch_0000.batch", samples(names))
-    merge(batches, folder, options=MergeOptions(splits, heads=heads, names=names, durable=False))
+    merge(batches, folder, options=MergeOptions(splits, heads=heads, names=names))
     return folder
 
 

@@ -4,7 +4,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.config.errors import ConfigError
 from penstock.readers.table_write import write_output
 
 
@@ -25,15 +24,6 @@ def test_a_folder_of_parts_in_order_each_ended_by_the_batch_that_fills_it(tmp_pa
     parts = sorted((tmp_path / "scores").iterdir())
     assert [part.name for part in parts] == ["part-00000.parquet", "part-00001.parquet"]
     assert [pq.read_table(part)["row"].to_pylist() for part in parts] == [[0, 1, 2, 3], [4, 5, 6]]
-
-
-def test_a_file_that_exists_is_never_replaced(tmp_path):
-    (tmp_path / "scores.csv").write_text("old")
-
-    with pytest.raises(ConfigError, match=r"scores\.csv' exists already; remove it, or choose another name"):
-        write_output(tmp_path / "scores.csv", batches(2), "--predict_output_path")
-
-    assert (tmp_path / "scores.csv").read_text() == "old"
 
 
 @pytest.mark.parametrize("name", ["scores", "scores.parquet", "scores.csv"])

@@ -11,12 +11,13 @@ from penstock.config.sizes import MIB
 from penstock.readers.files import list_files
 from penstock.readers.scan import BlockStream
 from penstock.readers.sections import ReadingSection
+from penstock.readers.text_file import as_text_files
 from penstock.readers.tfrecord import scan_file
 from penstock.readers.tfrecord_columns import parse_schema, record_ends
 from penstock.readers.tfrecord_write import write_tfrecord
 from penstock.runtime.budget import Share
 from tests.readers.samples import open_path
-from tests.readers.tfrecord_samples import read, scan_of
+from tests.readers.tfrecord_samples import example, int64, read, scan_of, write_records
 
 NUM_ROWS = 20_000
 
@@ -119,7 +120,7 @@ def test_chunks_have_whole_records_of_a_mebibyte_or_one_larger_record(tmp_path: 
     images = [np.random.default_rng(size).integers(0, 256, size, np.uint8).tobytes() for size in sizes]
     path = tmp_path / name
     write_tfrecord(path, pa.table({"image": pa.array(images)}))
-    offsets, num_bytes, num_records = zip(*scan_file(list_files(str(path))[0]), strict=True)
+    offsets, num_bytes, num_records = zip(*scan_file(*as_text_files(list_files(str(path)))), strict=True)
 
     assert num_records == (1, 2, 1, 2)
     assert list(offsets) == [0, *np.cumsum(num_bytes)[:-1].tolist()]
@@ -168,7 +169,7 @@ def test_arrow_allocates_no_more_than_is_leased(path: Path):
 def test_a_record_that_does_not_fit_is_named(tmp_path: Path):
     write_tfrecord(tmp_path / "a.tfrecord", pa.table({"image": pa.array([b"a", b"b" * 4 * MIB])}))
 
-    with pytest.raises(BudgetExceeded, match=r"a\.tfrecord: the record at byte 34 takes 24MiB .* reading"):
+    with pytest.raises(BudgetExceeded, match=r"a\.tfrecord: the record at byte 34 takes 28MiB .* reading"):
         list(BlockStream(scan_of(tmp_path / "a.tfrecord"), Share("reading", 4 * MIB)))
 
 
@@ -180,4 +181,16 @@ def test_a_feature_of_two_types_is_refused(tmp_path: Path):
     assert str(error.value) == (
         f"feature 'x' holds int64s in {tmp_path}/a.tfrecord but bytes in {tmp_path}/b.tfrecord; "
         "write all records with one type"
+    )
+
+
+def test_a_feature_whose_name_is_no_string_is_refused_only_where_all_are_read(tmp_path: Path):
+    bad = int64("A", 1).replace(b"A", b"\x80")
+    path = write_records(tmp_path / "a.tfrecord", example(int64("n", 7), bad))
+
+    assert read(path, columns=["n"]).to_pydict() == {"n": [7]}
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert str(caught.value) == (
+        f"{path}: has a feature whose name is not UTF-8: b'\\x80'; name the columns to read, or write it again"
     )

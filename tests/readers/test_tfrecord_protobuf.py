@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 from google.protobuf.message import DecodeError
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.config.errors import DataError
@@ -95,6 +95,7 @@ CHANGES = st.lists(
 
 @settings(max_examples=200)
 @given(ROWS, CHANGES)
+@example({"a": [1]}, [(6, 0x80, "set")])  # a feature whose name is not UTF-8
 def test_any_bytes(tmp_path_factory, row, changes):
     data = bytearray(serialized(row))
     for position, byte, change in changes:

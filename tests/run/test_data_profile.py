@@ -21,7 +21,7 @@ def profile_of(desk: Desk, process_bytes: int | None = None, **sets: Any) -> dic
         plan = plan_training(run, session)
         return profile_training_data(
             run, plan, session.monitor.sample() if process_bytes is None else process_bytes
-        )
+        ).record
 
 
 def written(desk: Desk) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def test_bad_rows_are_written_aside_by_training_alone(desk: Desk, tmp_path: Path
     run = load_run(desk.folder / "run.yaml", sets)
     with computing(run) as session:
         plan = plan_training(run, session, run_folder=tmp_path / "run")
-        profile = profile_training_data(run, plan, session.monitor.sample())
+        profile = profile_training_data(run, plan, session.monitor.sample()).record
 
     assert profile["columns"][3]["null_part"] == 0.25
     assert plan.source.quarantine is not None

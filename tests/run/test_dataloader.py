@@ -163,3 +163,46 @@ def test_the_state_of_a_rank_that_is_missing_is_named(desk: Desk, monkeypatch: p
             penstock.create_dataloader(run, states=states)
         assert str(told.value) == f"the positions of all shards are needed together, each once; {problem}"
     assert len(closed) == 2
+
+
+def test_values_are_hidden_in_training_alone(desk: Desk):
+    desk.write_clicks(user_id=[1] * 6)
+    desk.write_run(
+        (
+            "num_buckets: 100, embedding_dim: 4}\n  - id",
+            "num_buckets: 100, embedding_dim: 4, use_mask: true}\n  - id",
+        )
+    )
+    run = penstock.load_run("run.yaml", {"data_config.sample_mask_prob": 0.5})
+
+    with penstock.create_dataloader(run) as training:
+        seen = users(training)
+    with penstock.create_dataloader(run) as again:
+        assert users(again) == seen
+    assert 0 < len(seen) < 6
+    with penstock.create_dataloader(run, mode="eval") as held_out:
+        assert users(held_out) == [1] * 6
+
+
+def test_nothing_that_could_be_hidden_is_refused(desk: Desk):
+    with pytest.raises(penstock.ConfigError) as told:
+        penstock.load_run("run.yaml", {"data_config.sample_mask_prob": 0.5})
+
+    assert (
+        str(told.value)
+        == "run.yaml: data_config.sample_mask_prob: hides nothing: no feature has use_mask: true"
+    )
+
+
+def test_a_label_may_be_a_list_where_no_loss_reads_it(desk: Desk):
+    desk.write_clicks(picks=[[1], [], [2, 3], None, [4], [5]])
+    run = penstock.load_run("run.yaml", {"data_config.label_fields": ["click", "picks"]})
+
+    with penstock.create_dataloader(run) as batches:
+        first = next(iter(batches)).jagged_labels["picks"]
+
+    assert (first.values().tolist(), first.lengths().tolist()) == ([1, 2, 3], [1, 0, 2, 0])
+    with pytest.raises(
+        penstock.DataError, match=r"column 'picks': is a list.*; this label is one number in each row"
+    ):
+        penstock.create_dataloader(penstock.load_run("run.yaml", {"data_config.label_fields": ["picks"]}))

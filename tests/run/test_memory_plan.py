@@ -14,7 +14,8 @@ from penstock.data.memory_plan import EVALUATION, share_data_path
 from penstock.optim.sparse import table_parameters
 from penstock.readers.files import DataFile
 from penstock.readers.scan import ReadSizes
-from penstock.run.training import share_model
+from penstock.run.data import LargestBatch
+from penstock.run.training import share_model, step_use
 from penstock.runtime.budget import MemoryBudget
 from penstock.training.sections import TrainConfig
 from tests.cli.desk import RUN_FILE
@@ -99,7 +100,8 @@ def model_bytes(train: dict[str, Any] | None) -> int:
     run = penstock.RunConfig.model_validate(yaml.safe_load(RUN_FILE))
     model = penstock.build_model(run)
     config = None if train is None else TrainConfig.model_validate({"num_steps": 1, "dense_optimizer": train})
-    budget = share_model(GIB, 1, model, config, batch_rows=1)
+    step = step_use(model, LargestBatch(1, 8, "data_config.batch_size"), training=train is not None)
+    budget = share_model(GIB, 1, model, [step], config)
     tables = sum(table.nbytes for _, table in table_parameters(model))
     return budget.shares["model"].limit_bytes - tables
 

@@ -17,7 +17,7 @@ from penstock.prep.merge.merging import MergeResult
 from penstock.prep.sections import Preprocessing
 from penstock.run.preparation import merge_options, merge_run, merged_lines, verify_run
 from penstock.run.run_config import RunConfig
-from tests.prep.merge.inputs import all_bytes, write_batches
+from tests.prep.merge.inputs import write_batches
 from tests.prep.raw import enter_folder, events
 
 
@@ -130,36 +130,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
     return run
 
 
-def test_a_store_that_is_as_it_should_be(run: RunConfig):
-    merge_run(run)
-    before = all_bytes(Path())
-
-    report = verify_run(run)
-
-    verified, memory = report.lines()
-    assert verified == (
-        "verified  store: all files, counts, heads, types, options and sampled rows are those of the batch files and "
-        "the run"
-    )
-    assert memory.startswith("memory    at most ")
-    assert "verifying" in memory
-    assert report.error is None
-    assert all_bytes(Path()) == before
-
-
 def test_what_the_run_file_says_now_is_compared(run: RunConfig):
     merge_run(run)
     other = run.model_copy(update={"preprocessing": run.preprocessing.model_copy(update={"shuffle": True})})
 
     assert verify_run(other).error == "store: was merged with shuffle false, not true"
-
-
-def test_an_unfinished_preparation_is_told_before_a_store_that_is_not_there(run: RunConfig):
-    Path("batches/manifest.json").unlink()
-
-    assert verify_run(run).error == (
-        "batches: its batch files are not finished; run penstock prep, which goes on with them"
-    )
 
 
 PREPARED: dict[str, Any] = {

@@ -49,19 +49,20 @@ def towers(*each, **model):
 
 
 def test_commands_list_everything_that_is_missing():
-    model = ["feature_configs", "model_config"]
-
+    """What has a default where there are features is not among it where there are none."""
     told = problems({})
-    assert list(told) == ["train_input_path", "model_dir", "train_config", *model, "data_config.label_fields"]
+    assert list(told) == ["train_input_path", "feature_configs", "data_config.label_fields"]
     assert told["train_input_path"] == "is required by this command; set it, or give --train_input_path"
-    assert list(problems({}, require_for_prediction)) == ["model_dir", *model]
+    assert list(problems({}, require_for_prediction)) == ["feature_configs"]
+    without_model = {"feature_configs": run_data()["feature_configs"]}
+    assert list(problems(without_model, require_for_prediction)) == ["model_dir", "model_config"]
     assert list(problems(run_data(), require_for_evaluation)) == ["eval_input_path"]
 
 
 REFUSED = {
     "not available yet": (
-        run(data_config={"label_fields": ["click"], "sample_mask_prob": 0.1}),
-        "data_config.sample_mask_prob",
+        run(data_config={"label_fields": ["click"], "negative_sample_mask_prob": 0.1}),
+        "data_config.negative_sample_mask_prob",
         None,
     ),
     "no loss": (

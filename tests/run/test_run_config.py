@@ -108,14 +108,80 @@ TOWERS = [
     {"tower_name": "click", "label_name": "clik"},
     {"tower_name": "buy", "label_name": "click", "relation_tower_names": ["clicks"]},
 ]
+PAST = {"sequence_feature": HISTORY}
+TIMES = {"sequence_raw_feature": {"feature_name": "times", "expression": "user:times"}}
+CLICKS = {"feature_names": ["user_id", "clicks__item_id"]}
+
+
+def history(*configs, **model):
+    """A run with a history of items and of times."""
+    model_config = deepfm(feature_groups=list(configs), **model)
+    return run_data(feature_configs=[id_feature("user_id"), PAST, TIMES], model_config=model_config)
+
+
+def encoded(*encoders, sequences=(CLICKS,), **options):
+    return group(
+        "deep", "user_id", sequence_groups=list(sequences), sequence_encoders=list(encoders), **options
+    )
+
+
+ENCODERS = f"{GROUPS}.0.sequence_encoders.0"
+MULTI_TOWER_DIN = {
+    "towers": [{"input": "deep"}],
+    "din_towers": [{"input": "deep", "attn_mlp": {}}, {"input": "clicked", "attn_mlp": {}}],
+    "final": {},
+}
 REFUSED = {
-    "the width of wide": (
-        run_data(model_config=deepfm(deepfm={"deep": {}, "wide_embedding_dim": 6})),
-        {"model_config.deepfm.wide_embedding_dim": "is 6, not a multiple of 4; use 8"},
+    "a sequence of numbers among the features of rows": (
+        history(group("deep", "user_id", "times")),
+        {
+            f"{GROUPS}.0.feature_names.1": "'times' is a sequence of numbers; it enters a DEEP group by sequence_groups"
+        },
     ),
-    "weights and mean": (
-        features(id_feature("user", weighted=True, pooling="mean")),
-        {"feature_configs.0.id_feature.pooling": "a weighted feature cannot be pooled by mean; use sum"},
+    "an encoder of an unknown sequence group": (
+        history(
+            encoded({"pooling_encoder": {"input": "click"}}, sequences=[{"group_name": "clicks", **CLICKS}])
+        ),
+        {
+            f"{ENCODERS}.pooling_encoder.input": "there is no sequence group 'click'; did you mean 'clicks'?",
+            f"{GROUPS}.0.sequence_groups.0": "no encoder reads it; add one to sequence_encoders",
+        },
+    ),
+    "attention without a query": (
+        history(encoded({"simple_attention": {}}, sequences=[{"feature_names": ["clicks__item_id"]}])),
+        {
+            f"{ENCODERS}.simple_attention": "has no query: its sequence group holds sequences only; "
+            "add a feature of the row"
+        },
+    ),
+    "a sequence group without a sequence": (
+        history(encoded({"pooling_encoder": {}}, sequences=[{"feature_names": ["user_id"]}])),
+        {
+            f"{GROUPS}.0.sequence_groups.0.feature_names": "holds no sequence feature; a sequence group needs one, "
+            "such as a sequence_id_feature"
+        },
+    ),
+    "two encoders of one name": (
+        history(encoded({"pooling_encoder": {}}, {"pooling_encoder": {"pooling_type": "sum"}})),
+        {
+            f"{GROUPS}.0.sequence_encoders.1.pooling_encoder.name": "'pooling_encoder' is there already, in "
+            "sequence_encoders[0]; parameters are named after it"
+        },
+    ),
+    "encoders in a wide group": (
+        history(encoded({"pooling_encoder": {}}, group_type="WIDE"), deepfm=None, simple_multi_task={}),
+        {f"{GROUPS}.0.sequence_groups": "belongs to a DEEP group; this one is WIDE"},
+    ),
+    "towers without their groups": (
+        history(
+            group("deep", "user_id"), group("more", "user_id"), deepfm=None, multi_tower_din=MULTI_TOWER_DIN
+        ),
+        {
+            f"{MODEL}.multi_tower_din.din_towers.0.input": "the group 'deep' is DEEP; din_towers take SEQUENCE",
+            f"{MODEL}.multi_tower_din.din_towers.1.input": "there is no feature group named 'clicked'; "
+            "known: deep, more",
+            f"{GROUPS}.1.group_name": "no tower of multi_tower_din reads 'more'",
+        },
     ),
     "a table of other rows": (
         sharing(num_buckets=None, vocab_list=["a", "b", "c"]),
@@ -165,6 +231,14 @@ REFUSED = {
             )
         },
     ),
+    "a stub in a group": (
+        features(id_feature("user_id"), {"raw_feature": {"feature_name": "age", "stub_type": True}}),
+        {
+            "feature_configs.1.raw_feature.stub_type": (
+                "is true, so it only feeds other features, but the group 'deep' has it"
+            )
+        },
+    ),
     "towers of labels and towers that are not there": (
         run_data(model_config={"feature_groups": [], "dbmtl": {"task_towers": TOWERS}}),
         {
@@ -185,3 +259,10 @@ def test_what_does_not_go_together(data, told):
         RunConfig.model_validate(data)
 
     assert {".".join(map(str, detail["loc"])): detail["msg"] for detail in error.value.errors()} == told
+
+
+def test_a_star_leaves_out_stubs():
+    configs = [id_feature("user_id"), {"raw_feature": {"feature_name": "age", "stub_type": True}}]
+    run = run_data(feature_configs=configs, model_config=deepfm(feature_groups=[group("deep", "*")]))
+
+    assert RunConfig.model_validate(run).model.feature_groups[0].feature_names == ["user_id"]

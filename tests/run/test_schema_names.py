@@ -44,6 +44,8 @@ DIFFERENCES = {
     # default
     ("DataConfig", "num_workers"): "absent means measured; 8 is the default of old files",
     ("DataConfig", "dataset_type"): "absent means that it follows from the path",
+    ("DataConfig", "delimiter"): "absent means found out; a comma in text format",
+    ("DataConfig", "with_header"): "absent means found out; false in text format",
     ("AUC", "thresholds"): "absent means a histogram of 100,000 bins",
     ("MulticlassAUC", "thresholds"): "absent means a histogram of 100,000 bins",
     ("TrainConfig", "tensorboard_summaries"): "the default is written down: loss and learning_rate",
@@ -53,6 +55,7 @@ DIFFERENCES = {
     ("EasyRecConfig", "model_dir"): "required only by the commands that use it",
     ("TrainConfig", "sparse_optimizer"): "required only where features have embedding tables",
     ("TrainConfig", "dense_optimizer"): "required in text format",
+    ("CustomFeature", "operator_lib_file"): "ignored: operators are Python classes",
     **{
         (f"{kind}Feature", "expression"): "absent: the column is called like the feature"
         for kind in ONE_COLUMN

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from penstock.config.sizes import MIB
+from penstock.runtime import memory
 from penstock.runtime.memory import MemoryMonitor, memory_of_machine, process_tree, tree_bytes
 from tests.waiting import wait_until
 
@@ -66,6 +67,41 @@ def test_children_count_but_those_that_were_there_before_are_not_told_as_started
             pass
 
     assert monitor.report.started_peak_bytes < 32 * MIB
+
+
+def test_near_the_limit_the_process_gives_back_what_it_can():
+    calls: list[str] = []
+    with (
+        MemoryMonitor(1 << 40, 0.01, relieve=lambda: calls.append("far")),
+        MemoryMonitor(tree_bytes(), 0.01, relieve=lambda: calls.append("near")),
+    ):
+        wait_until(lambda: bool(calls))
+
+    assert {*calls} == {"near"}
+
+
+@pytest.mark.parametrize(("limit_bytes", "is_near"), [(1, True), (1 << 40, False)])
+def test_pages_are_told_apart_only_near_the_limit(
+    monkeypatch: pytest.MonkeyPatch, limit_bytes: int, is_near: bool
+):
+    """That walks all pages of all processes; a thread asks five times a second."""
+    told_apart: list[int] = []
+    tell = memory.process_bytes
+
+    def noted(process: psutil.Process) -> tuple[int, int]:
+        told_apart.append(process.pid)
+        return tell(process)
+
+    with (
+        child("number = len(block := bytearray(96 << 20))") as (pid, _),
+        MemoryMonitor(limit_bytes, interval_seconds=None) as monitor,
+    ):
+        exact_bytes = monitor.sample()
+        monkeypatch.setattr(memory, "process_bytes", noted)
+        plain_bytes = monitor.sample(exact=False)
+
+    assert (pid in told_apart) == is_near
+    assert abs(plain_bytes - exact_bytes) < 16 * MIB
 
 
 @pytest.mark.parametrize("has_files", [True, False])

@@ -7,8 +7,8 @@ import torch
 import torch.multiprocessing
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 
-from penstock.features.feature import SparseColumn
 from penstock.features.parser import ParsedBatch
+from penstock.features.values import SparseColumn
 from penstock.tensors.batch import Batch, Position, RecordBatchTensor
 from penstock.tensors.loader import pack
 

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -194,6 +195,23 @@ def test_a_bad_value_has_its_file_and_row():
         with pytest.raises(DataError, match=r"^second: row 7: column 'id': value 9 is outside 0 to 6"):
             next(batches)
         assert bad.state_dict()["row"] == 4
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_what_is_unknown_is_counted_with_each_batch(count):
+    rows = ROWS.set_column(1, "id", pa.array([*range(7), 9, None, *([0] * (NUM_ROWS - 9))], pa.int64()))
+    options = workers(count) if count else {}
+    with closing(
+        BatchLoader(RowCut(Rows(rows), 6), replace(parser(), counts_values=True), **options)
+    ) as batches:
+        counts = [batch.value_counts["id"] for batch in batches]
+
+    assert [(each.rows, each.missing, each.unknown) for each in counts] == [
+        (6, 0, 0),
+        (6, 1, 1),
+        *([(6, 0, 0)] * 5),
+        (5, 0, 0),
+    ]
 
 
 def test_the_workers_end_with_the_prefetch_that_stands_in_front_of_them():

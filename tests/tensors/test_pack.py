@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import torch
 
-from penstock.features.feature import DenseColumn, SparseColumn
 from penstock.features.parser import NO_ROW_ID, ParsedBatch
+from penstock.features.values import DenseColumn, SparseColumn
 from penstock.tensors.loader import pack
 
 
@@ -34,12 +36,12 @@ def test_sparse_columns_become_one_keyed_jagged_tensor():
     assert ids["a"].to_dense()[0].tolist() == [1, 2]
 
 
-def test_if_one_feature_is_weighted_the_others_weigh_1():
+def test_weighted_ids_are_kept_apart():
     batch = pack(parsed(a=sparse([1, 2, 3], [2, 0, 1], [0.5, 1.5, 2.0]), b=sparse([7], [0, 1, 0])))
 
-    ids = batch.sparse_features["base"]
-    assert ids["a"].weights().tolist() == [0.5, 1.5, 2.0]
-    assert ids["b"].weights().tolist() == [1.0]
+    assert batch.sparse_features["base"].weights_or_none() is None
+    assert batch.sparse_features["base"].keys() == ["b"]
+    assert batch.weighted_sparse_features["base"]["a"].weights().tolist() == [0.5, 1.5, 2.0]
 
 
 def test_dense_columns_become_one_keyed_tensor():
@@ -84,3 +86,13 @@ def test_reserved_columns_are_carried_along():
 
     assert pack(parsed(x=dense([1], [2], [3])), reserves).reserves.get() == reserves
     assert pack(parsed(x=dense([1], [2], [3]))).reserves.get() is None
+
+
+def test_labels_that_are_lists_are_jagged():
+    labels = {"picks": (np.array([1, 0, 1]), np.array([2, 0, 1], np.int32))}
+
+    batch = pack(replace(parsed(), jagged_labels=labels))
+
+    assert batch.jagged_labels["picks"].to_dense()[0].tolist() == [1, 0]
+    assert batch.num_rows == 3
+    assert batch.to_dict()["picks.lengths"].tolist() == [2, 0, 1]

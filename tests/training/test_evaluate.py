@@ -35,6 +35,7 @@ class LabelledBatch:
 
     labels: dict[str, torch.Tensor]
     weights: torch.Tensor | None = None
+    value_counts: None = None
 
     @property
     def num_rows(self) -> int:

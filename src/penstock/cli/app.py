@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from penstock.cli.command import Debug
-from penstock.cli.data_commands import inspect, merge, prep, rewrite, sample_data
-from penstock.cli.look_commands import check, demo, doctor, plan, report, schema
+from penstock.cli.command import Debug, for_stderr
+from penstock.cli.data_commands import inspect, merge, prep, rewrite, sample_data, vocab
+from penstock.cli.look_commands import check, demo, doctor, features, init, plan, report, schema
 from penstock.cli.train_commands import evaluate, predict, train, train_eval
 
 UsageError: Any = typer.BadParameter.__mro__[1]
@@ -65,7 +65,8 @@ class _Line(logging.Formatter):
         text = record.getMessage()
         if record.exc_info:
             text = f"{text}\n{self.formatException(record.exc_info)}"
-        return f"{record.levelname.lower()}: {text}" if record.levelno >= logging.WARNING else text
+        warned = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        return for_stderr(warned + text)
 
 
 app = typer.Typer(
@@ -119,12 +120,15 @@ app.command()(train)
 app.command("train-eval", hidden=True)(train_eval)
 app.command("eval")(evaluate)
 app.command()(predict)
+app.command()(init)
 app.command()(check)
 app.command()(plan)
+app.command()(features)
 app.command()(inspect)
 app.command()(report)
 app.command()(prep)
 app.command()(merge)
+app.command()(vocab)
 app.command()(rewrite)
 app.command("sample-data")(sample_data)
 app.command()(schema)

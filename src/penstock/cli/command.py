@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,7 +111,11 @@ def load(
 
 
 def announce(command: str, run_file: Path) -> None:
-    """Say what the first seconds go to, before the packages that need torch are imported."""
+    """Say what the first seconds go to, before the packages that need torch are imported.
+
+    Arrow is to allocate by malloc in all its parts (`run.session.one_allocator`), which it decides when it is loaded.
+    """
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if "torch" not in sys.modules:
         logger.info("%s: %s is read; importing torch", command, run_file)
 
@@ -152,6 +157,16 @@ def one_line_errors(run_file: Path | None = None) -> Iterator[None]:
         fail(f"unexpected {kind}: {error} (this is a defect of penstock; run again with --debug)", EXIT_CRASH)
 
 
+def for_stderr(text: str) -> str:
+    """One line for files and pipes; on a terminal folded between words, which are not broken."""
+    if not sys.stderr.isatty() or "\n" in text:
+        return text
+    width = os.get_terminal_size(sys.stderr.fileno()).columns
+    return textwrap.fill(
+        text, max(width, 40), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
 def fail(message: str, exit_code: int) -> NoReturn:
-    print(f"error: {message}", file=sys.stderr)
+    print(for_stderr(f"error: {message}"), file=sys.stderr)
     raise typer.Exit(exit_code)

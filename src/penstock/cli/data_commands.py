@@ -1,4 +1,4 @@
-"""Commands on data: prep, merge, rewrite, sample-data, inspect."""
+"""Commands on data: prep, merge, rewrite, sample-data, vocab, inspect."""
 
 import json
 import logging
@@ -47,10 +47,18 @@ Input = Annotated[
 ]
 Output = Annotated[Path, typer.Argument(metavar="OUTPUT_DIR", help="A new or empty folder.")]
 Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="Between the columns of CSV files; '\\t' is a tab.")
+    str | None,
+    typer.Option("--delimiter", help="Between CSV columns ('\\t' is a tab); found unless given."),
 ]
 Header = Annotated[
     bool, typer.Option("--header/--no-header", help="Whether the first line of CSV files names the columns.")
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Of CSV and JSON files, such as cp1252; utf-8 unless given.")
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", help="Point or comma in the numbers of CSV files; a point unless given."),
 ]
 Fields = Annotated[
     str | None,
@@ -146,6 +154,8 @@ def rewrite(
     file_format: Annotated[str, typer.Option("--format", help="parquet.")] = "parquet",
     delimiter: Delimiter = None,
     header: Header = True,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
     fields: Fields = None,
     dataset_type: DatasetType = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an older rewrite.")] = False,
@@ -155,7 +165,7 @@ def rewrite(
     plain: command.Plain = False,
 ) -> None:
     """Write INPUT as well-sized Parquet files, shuffled if asked for, in bounded memory."""
-    with one_line_errors():
+    with one_line_errors(), _options_as_words():
         from penstock.prep.rewrite import RewriteOptions, check_output
         from penstock.prep.rewrite import rewrite as rewrite_rows
         from penstock.readers.csv import reading_of
@@ -182,7 +192,13 @@ def rewrite(
         )
         found = list_files(source, cure="")
         reading = reading_of(
-            found, delimiter=delimiter, with_header=header, fields=fields, dataset_type=dataset_type
+            found,
+            delimiter=delimiter,
+            with_header=header,
+            fields=fields,
+            dataset_type=dataset_type,
+            encoding=encoding,
+            decimal=decimal,
         )
         names = [name.strip() for name in columns.split(",")] if columns is not None else None
         check_output(out, [file.path for file in found], overwrite)
@@ -245,6 +261,46 @@ def sample_data(
         print(summary.describe())
 
 
+def vocab(
+    run_file: command.RunFile,
+    min_frequency: Annotated[
+        int, typer.Option("--min-frequency", min=1, help="Values that occur less often are left out.")
+    ] = 2,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Where files go; unless given, RUN_vocab beside RUN."),
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Also write RUN.vocab.yaml: RUN with everything that was found.")
+    ] = False,
+    train_input_path: command.TrainInput = None,
+    memory: command.Memory = None,
+    sets: command.Sets = None,
+    edit_config_json: command.EditJson = None,
+    strict: command.Strict = False,
+    plain: command.Plain = False,
+) -> None:
+    """Count the values of RUN's features: vocabulary files, means, extremes and quantiles, in bounded memory."""
+    with one_line_errors(run_file):
+        keys = {"train_input_path": train_input_path, "memory.limit": memory}
+        run = command.load(run_file, keys, sets, edit_config_json, strict)
+        from penstock.run.vocabulary import build_vocabularies, vocabulary_lines, write_run
+        from penstock.runtime.progress import ProgressLogger
+
+        folder = out or run_file.with_name(f"{run_file.stem}_vocab")
+        with ProgressLogger("vocab", "rows", plain=plain) as progress:
+
+            def start(num_rows: int) -> None:
+                progress.total = num_rows
+
+            result = build_vocabularies(
+                run, folder, min_frequency=min_frequency, on_start=start, on_rows=progress.advance
+            )
+        print("\n".join(vocabulary_lines(result)))
+        if write:
+            print(write_run(run, result, run_file))
+
+
 def inspect(
     path: Annotated[
         str,
@@ -256,14 +312,16 @@ def inspect(
     memory: FileMemory = None,
     delimiter: Delimiter = None,
     header: Header = True,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
     fields: Fields = None,
     dataset_type: DatasetType = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     plain: command.Plain = False,
 ) -> None:
     """Show what is in PATH: schema, rows, sizes, warnings."""
-    with one_line_errors():
-        from penstock.observe.inspect import DataLook
+    with one_line_errors(), _options_as_words():
+        from penstock.observe.inspect import LookOptions
         from penstock.observe.inspect import inspect as inspect_path
 
         reading = {
@@ -271,15 +329,34 @@ def inspect(
             "with_header": header,
             "fields": fields,
             "dataset_type": dataset_type,
+            "encoding": encoding,
+            "decimal": decimal,
         }
         memory_bytes = None if memory is None else size_of("--memory", memory)
-        look = DataLook(full=full, memory_bytes=memory_bytes, plain=plain, reading=reading)
+        look = LookOptions(full=full, memory_bytes=memory_bytes, plain=plain, reading=reading)
         found = inspect_path(path, look)
         if as_json:
             print(json.dumps(found.as_dict(), indent=2))
         else:
             width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
             print(found.as_text(width))
+
+
+@contextmanager
+def _options_as_words() -> Iterator[None]:
+    """Errors name options instead of settings of a run file, which these commands have none of."""
+    from penstock.data.arguments import own_words
+
+    options = {
+        "data_config.delimiter": "--delimiter",
+        "data_config.with_header": "--header",
+        "data_config.encoding": "--encoding",
+        "data_config.decimal to ','": "--decimal to ','",
+        "data_config.input_fields": "--fields",
+        "data_config.dataset_type": "--dataset-type",
+    }
+    with own_words(options):
+        yield
 
 
 def size_of(option: str, text: str) -> int:

@@ -31,6 +31,7 @@ from penstock.config.shape import (
     UnionShape,
     child_shape,
     fields_of,
+    sections_below,
 )
 from penstock.config.sizes import parse_size
 from penstock.config.syntax import read_json, read_yaml
@@ -218,6 +219,9 @@ def _key_slots(slot: _Slot, key: str, before: Sequence[_Step], rest: Sequence[_S
     if isinstance(slot.shape, SectionShape):
         section, fields = slot.shape.section, fields_of(slot.shape.section)
         if key not in fields:
+            if below := sections_below(section, key):
+                meant = "' or '".join(_show([*before, each, key, *rest]) for each in below)
+                raise _EditError(f"unknown path; did you mean '{meant}'?")
             near = nearest_name(key, fields)
             if near is not None:
                 raise _EditError(f"unknown path; did you mean '{_show([*before, near, *rest])}'?")

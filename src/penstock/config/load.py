@@ -32,6 +32,7 @@ from penstock.config.shape import (
     UnionShape,
     child_shape,
     fields_of,
+    sections_below,
 )
 from penstock.config.syntax import SYNTAX_OF_SUFFIX, Parsed, read
 from penstock.config.write import section_data
@@ -92,11 +93,11 @@ def load_section(
 def _read_file(path: Path) -> tuple[str, str]:
     """The text of a run file and its syntax, by the ending of its name."""
     syntax, source = SYNTAX_OF_SUFFIX.get(path.suffix.lower()), str(path)
-    if syntax is None:
+    if syntax is None and path.exists() and not path.is_dir():
         endings = ", ".join(SYNTAX_OF_SUFFIX)
         raise ConfigError(f"'{path.suffix}' is no ending of a run file; known: {endings}", source)
     try:
-        return path.read_text(encoding="utf-8"), syntax
+        return path.read_text(encoding="utf-8"), str(syntax)
     except FileNotFoundError:
         names: dict[str, str] = {}
         with suppress(OSError):
@@ -216,7 +217,8 @@ class KeyCheck:
     def _unknown(self, key: str, data: dict[str, Any], section: type[Section], path: KeyPath) -> None:
         known = list(fields_of(section))
         python_names = {field.name: known_key for known_key, field in fields_of(section).items()}
-        near = python_names.get(key) or nearest_name(key, known)
+        below = "' or '".join(f"{each}.{key}" for each in sections_below(section, key))
+        near = python_names.get(key) or below or nearest_name(key, known)
         if near is not None and near not in data:
             self.excused.add((*path, near))
         guess = f"did you mean '{near}'?" if near else hint(key, known)

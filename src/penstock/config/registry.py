@@ -20,6 +20,7 @@ from penstock.config.errors import ConfigError, hint, nearest_name
 from penstock.config.section import Section
 
 GROUPS = {
+    "feature": "penstock.features",
     "metric": "penstock.metrics",
     "loss": "penstock.losses",
     "learning_rate": "penstock.learning_rates",

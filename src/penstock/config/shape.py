@@ -17,6 +17,8 @@ from pydantic_core import PydanticUndefined
 from penstock.config.section import Marker, Section
 from penstock.config.sizes import SizeInBytes
 
+_MEANT = 2
+"""Sections that somebody could mean who forgot to name one."""
 _WORDS: dict[type, str] = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
@@ -103,6 +105,16 @@ def child_shape(shape: Shape | None, part: str | int) -> Shape | None:
     if isinstance(shape, ListShape):
         return shape.item
     return shape.value if isinstance(shape, MapShape) else None
+
+
+def sections_below(section: type[Section], key: str) -> list[str]:
+    """The sections inside of this one that have a key, as data_config of a run has batch_size; of many, none."""
+    below = [
+        name
+        for name, field in fields_of(section).items()
+        if isinstance(field.shape, SectionShape) and key in fields_of(field.shape.section)
+    ]
+    return below if len(below) <= _MEANT else []
 
 
 def is_free_element(shape: Shape) -> bool:

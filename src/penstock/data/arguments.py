@@ -101,34 +101,26 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-_NUMBERS = ("first_epoch", "given_in_epoch", "given_in_all")
-_ORDER_KEYS = {"files", "blocks", "seed", "shard"}
+_PARTS = {
+    "": ("first_epoch", "given_in_epoch", "given_in_all", "first_rows", "rows"),
+    "rows": ("epoch", "row", "done", "order"),
+    "order": ("files", "blocks", "seed", "shard"),
+}
+"""What a position holds, each part inside of the one before."""
 
 
 def check_position(state: Any) -> None:
     """Refuse what `state_dict` of a Dataset never gave."""
-
-    def problem() -> str | None:
-        if not isinstance(state, Mapping):
-            return f"it is {kind_of(state)}"
-        missing = [key for key in (*_NUMBERS, "first_rows", "rows") if key not in state]
-        if missing:
-            return f"it has no '{missing[0]}'"
-        rows = state["rows"]
-        if not isinstance(rows, Mapping) or not {"epoch", "row", "done", "order"} <= rows.keys():
-            return "its 'rows' are no position"
-        for key, value in {**{key: state[key] for key in _NUMBERS}, **rows}.items():
-            if key not in ("done", "order") and (not isinstance(value, int) or value < 0):
-                return f"its '{key}' is {value!r}, and no number from 0 on"
-        if not isinstance(rows["order"], Mapping) or not rows["order"].keys() >= _ORDER_KEYS:
-            return "its 'order' does not say which rows were read"
-        if rows["done"] is not None and not isinstance(rows["done"], Mapping):
-            return f"its 'done' is {rows['done']!r}"
-        return None
-
-    if (found := problem()) is not None:
+    part, problem = state, ""
+    for name, keys in _PARTS.items():
+        part, subject = (part[name], f"its '{name}'") if name else (part, "it")
+        missing = [key for key in keys if key not in part] if isinstance(part, Mapping) else []
+        if missing or not isinstance(part, Mapping):
+            problem = f"{subject} has no '{missing[0]}'" if missing else f"{subject} is {kind_of(part)}"
+            break
+    if problem:
         raise CheckpointError(
-            f"this is no position of a Dataset: {found}; load what state_dict() of one gave"
+            f"this is no position of a Dataset: {problem}; load what state_dict() of one gave"
         )
 
 
@@ -142,6 +134,9 @@ _ARGUMENTS = {
     "data_config.oversize": ".batch(oversize=)",
     "data_config.input_fields": "types=",
     "data_config.delimiter": "delimiter=",
+    "data_config.encoding": "encoding=",
+    "data_config.with_header": "header=",
+    "data_config.decimal to ','": "decimal=','",
     "with_header is true": "header=True",
     "delimiter and with_header": "delimiter= and header=",
     "features or label_fields": "some",
@@ -151,14 +146,14 @@ _ARGUMENTS = {
 
 
 @contextmanager
-def own_words() -> Iterator[None]:
-    """Errors that pass through name methods and arguments instead of settings of a run file."""
+def own_words(words: Mapping[str, str] = _ARGUMENTS) -> Iterator[None]:
+    """Errors that pass through name methods and arguments, or `words`, instead of settings of a run file."""
     try:
         yield
     except PenstockError as error:
         text = str(error)
         for setting in error.settings:
-            text = text.replace(setting, _ARGUMENTS.get(setting, setting)) if setting else text
+            text = text.replace(setting, words.get(setting, setting)) if setting else text
         if text == str(error):
             raise
         raise type(error)(text) from error.__cause__

@@ -98,9 +98,6 @@ class Origin:
         ids = self.record_batch.select([ROW_COLUMN])
         return Origin(self.epoch, ids.take(pa.array(rows, pa.int64())), self.file_paths, self.is_exact)
 
-    def of_some_rows(self, num_rows: int) -> "Origin":
-        return Origin(self.epoch, self.record_batch.slice(0, num_rows), self.file_paths, is_exact=False)
-
     @property
     def num_rows(self) -> int:
         return self.record_batch.num_rows
@@ -153,7 +150,7 @@ def columns_of(batch: pa.RecordBatch, origin: Origin, shapes: Mapping[str, tuple
             raise DataError.at(problem, file=file, row=row, column=name) from None
         except NotAnArray:
             problem = (
-                f"is of type {array.type}, which is no array; leave it out with .columns([...]), or read it "
+                f"is of type {array.type}, which is no array; leave it out with .select([...]), or read it "
                 "with .to_arrow()"
             )
             raise DataError.at(problem, column=name) from None

@@ -84,14 +84,10 @@ class Chain:
         """The rows and columns that are read: those that are given out, that tell the cost, and that filters read."""
         if self.columns is None:
             return self.source.scan(None, self.first_rows)
-        return self.source.scan(self._with_inner(self.columns.values()), self.first_rows)
+        return self.source.scan(self.with_inner(self.columns.values()), self.first_rows)
 
-    def scan_inner(self) -> ScannedFiles:
-        """The same rows with no more columns than tell which of them are left, and how they are cut."""
-        inner = self._with_inner(()) or tuple(self.names().values())[:1]
-        return self.source.scan(inner, self.first_rows)
-
-    def _with_inner(self, columns: Iterable[str]) -> tuple[str, ...]:
+    def with_inner(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """These columns, and those that tell which rows are left and how they are cut."""
         cost = self.cut.cost.columns if isinstance(self.cut, ByCost) else ()
         conditions = (column for condition in self.conditions for column in condition.columns)
         return tuple(dict.fromkeys([*columns, *cost, *conditions]))

@@ -7,7 +7,7 @@ source are consumed with each, so that a batch that is cut from them still knows
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,17 +26,6 @@ _PIECE_ROWS = 16_384
 
 Test: TypeAlias = "pc.Expression | Callable[[pa.RecordBatch], Any]"
 """What a row must pass: an expression such as `pc.field("age") > 30`, or a function from a record batch to a mask."""
-
-
-class Condition(Protocol):
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the source that it reads."""
-        ...
-
-    def mask(self, batch: pa.RecordBatch, file_paths: Sequence[str]) -> BoolArray:
-        """Which rows pass."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +149,10 @@ class PartOf:
         hashes = mixed(value_hashes(keys) ^ mixed(np.array([self.seed % 2**64], np.uint64)))
         numbers = (hashes >> np.uint64(11)) * 2.0**-53
         return np.asarray((numbers >= self.start) & (numbers < self.end))
+
+
+Condition: TypeAlias = Passes | PartOf
+"""`columns` are those of the source that it reads, `mask` says which rows of a batch pass."""
 
 
 class Filter(Stage):

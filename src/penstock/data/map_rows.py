@@ -6,7 +6,7 @@ row comes once in an epoch, no two calls get the same numbers.
 """
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,9 @@ class MapStep:
             raise self._refusal(given, what + origin.describe(0))
         found = _checked(given, origin)
         num_left = len(next(iter(found.values()), range(num_rows)))
-        return found, origin if num_left == num_rows else origin.of_some_rows(num_left)
+        if num_left != num_rows:
+            origin = replace(origin, record_batch=origin.record_batch.slice(0, num_left), is_exact=False)
+        return found, origin
 
     def on_row(self, row: Row, origin: Origin, index: int) -> Row | None:
         """None: the row is left out."""

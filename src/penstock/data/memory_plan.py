@@ -54,6 +54,8 @@ def share_data_path(
     batches of `batch_rows` rows.
     """
     shuffle_bytes, first = 0, streams[""]
+    is_remote = any(is_uri(file.path) for scanned in streams.values() for file in scanned.files)
+    store_bytes = ALL_BLOCKS_BYTES if is_remote else 0
     if shuffle_rows:
         shuffle_bytes = window_bytes(first.columns.append(ROW_FIELD), shuffle_rows, first.row_bytes)
     if num_workers:
@@ -63,15 +65,13 @@ def share_data_path(
             sizes.ample_bytes + BLOCKS_AHEAD_OF_A_SHUFFLE * sizes.block_bytes + prefetch
             for sizes in (scanned.sizes for scanned in streams.values())
         )
-        usable_bytes = (
-            shuffle_bytes + CUT_CAP_BYTES * by_cost * len(streams) + ALL_BLOCKS_BYTES + ahead * 8 // 7
-        )
+        usable_bytes = shuffle_bytes + CUT_CAP_BYTES * by_cost * len(streams) + store_bytes + ahead * 8 // 7
         bytes_left = budget.unshared_bytes - usable_bytes
         num_workers = _share_workers(budget, num_workers, bytes_left, batch_rows * first.row_bytes)
     if shuffle_bytes:
         budget.share("shuffle", shuffle_bytes, setting="data_config.shuffle_buffer")
-    if any(is_uri(file.path) for scanned in streams.values() for file in scanned.files):
-        budget.share("store windows", ALL_BLOCKS_BYTES)
+    if store_bytes:
+        budget.share("store windows", store_bytes)
     rest = max(0, budget.unshared_bytes) // len(streams)
     for stage_prefix, scanned in streams.items():
         sizes = scanned.sizes

@@ -359,7 +359,8 @@ def _of_epoch(chain: Chain, epoch: int) -> int:
 
 def _inner_rows(chain: Chain, epoch: int) -> RecordStream:
     """The rows of an epoch, with the columns alone that tell which are left and how they are cut."""
-    scanned = chain.scan_inner()
+    columns = chain.with_inner(()) or tuple(chain.names().values())[:1]
+    scanned = chain.source.scan(columns, chain.first_rows)
     stream = chain.open_rows(share_memory(chain, scanned), scanned)
     stream.set_epoch(epoch)
     return stream

@@ -46,16 +46,24 @@ def read_csv(
     columns: Sequence[str] | None = None,
     *,
     types: Mapping[str, str] | None = None,
-    delimiter: str = ",",
+    delimiter: str | None = None,
     header: bool = True,
+    encoding: str = "utf-8",
+    decimal: str = ".",
 ) -> Dataset:
-    """Rows of CSV files, plain or compressed.
+    """Rows of CSV files, plain or compressed; `delimiter` absent: found among comma, tab, ; and |.
 
     `types` says the types of columns ("int64", "float32", "string", ...); the others are found from samples all over
-    the files. Without a header, `types` names all columns in their order.
+    the files. Without a header, `types` names all columns in their order. `decimal`: "," where numbers are like 1,5.
     """
     with_header = flag_argument("read_csv", "header", header)
-    options = {"delimiter": delimiter, "with_header": with_header, "input_fields": fields_of(types)}
+    options = {
+        "delimiter": delimiter,
+        "with_header": with_header,
+        "encoding": encoding,
+        "decimal": decimal,
+        "input_fields": fields_of(types),
+    }
     dataset = _files("CsvDataset", paths, columns, options)
     if columns is None:
         dataset.check_names(list(types or ()))
@@ -63,10 +71,14 @@ def read_csv(
 
 
 def read_json(
-    paths: Paths, columns: Sequence[str] | None = None, *, types: Mapping[str, str] | None = None
+    paths: Paths,
+    columns: Sequence[str] | None = None,
+    *,
+    types: Mapping[str, str] | None = None,
+    encoding: str = "utf-8",
 ) -> Dataset:
     """Rows of files with one JSON object in each line; `types` as in `read_csv`."""
-    return _files("JsonDataset", paths, columns, {"input_fields": fields_of(types)})
+    return _files("JsonDataset", paths, columns, {"input_fields": fields_of(types), "encoding": encoding})
 
 
 def read_arrow(paths: Paths, columns: Sequence[str] | None = None) -> Dataset:

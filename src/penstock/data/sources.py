@@ -57,7 +57,6 @@ _MAGIC = {
 _GZIP = b"\x1f\x8b"
 _ZIP, _ZIP_NAME_AT = b"PK\x03\x04", 30
 _DELIMITERS = ",\t;|\x01"
-_CRC32C, _ALL_BITS, _MASK_DELTA = 0x82F63B78, 0xFFFFFFFF, 0xA282EAD8
 
 
 @contextmanager
@@ -75,21 +74,14 @@ def telling_other_formats(said: str, files: Sequence[DataFile]) -> Iterator[None
 def refuse_other_format(said: str, file: DataFile, cause: Exception | None = None) -> None:
     """An error where a file looks like another format than was said; nothing where that is not certain."""
     found = recognise(file)
-    if found is None:
-        return
-    is_unnamed_gzip = found.is_gzip and not file.path.endswith(".gz")
-    if found.dataset_type == said and not is_unnamed_gzip:
+    if found is None or found.dataset_type == said:
         return
     name, _ = _CALLS[said]
     looks, call = _CALLS[found.dataset_type]
     if found.is_gzip:
         looks += " compressed with gzip"
     options = f"(..., delimiter={found.delimiter!r})" if found.delimiter not in (None, ",") else ""
-    advice = f"use {call}{options}" if found.dataset_type != said else ""
-    if is_unnamed_gzip:
-        advice += f"{', and ' if advice else ''}let its name end with .gz"
-    wrong = f"looks like {looks}" + (f", not {name}" if found.dataset_type != said else "")
-    raise DataError(f"{file.path}: {wrong}; {advice}") from cause
+    raise DataError(f"{file.path}: looks like {looks}, not {name}; use {call}{options}") from cause
 
 
 _Key = tuple[tuple[str, ...] | None, int | None]
@@ -305,28 +297,19 @@ def likeness_of(start: bytes) -> Likeness | None:
     name_end = _ZIP_NAME_AT + int.from_bytes(start[26:28], "little")
     if start.startswith(_ZIP) and start[_ZIP_NAME_AT:name_end].endswith(b".npy"):
         return Likeness("NumpyDataset")
-    length, checksum = start[:8], start[8:12]
-    if len(checksum) == 4 and _masked_crc32c(length) == int.from_bytes(checksum, "little"):
-        return Likeness("TFRecordDataset")
     # JSON or CSV, where the first line is text that people can read.
     try:
         line = start.lstrip().split(b"\n", 1)[0].decode("utf-8-sig").strip("\r")
     except UnicodeDecodeError:
-        return None
+        line = "\0"
     if not all(character.isprintable() or character in _DELIMITERS for character in line):
-        return None
+        from penstock.runtime.crc32c import masked_crc32c  # it brings numba, for those whose file is binary
+
+        is_record = len(start) >= 12 and int.from_bytes(start[8:12], "little") == masked_crc32c(
+            np.frombuffer(start, np.uint8), 0, 8
+        )
+        return Likeness("TFRecordDataset") if is_record else None
     if line.startswith(('{"', "[{")) or line in ("{", "{}", "["):
         return Likeness("JsonDataset")
     delimiter = max(_DELIMITERS, key=line.count)
     return Likeness("CsvDataset", delimiter) if delimiter in line else None
-
-
-def _masked_crc32c(content: bytes) -> int:
-    """Of a few bytes: the compiled way takes longer to load than this to run."""
-    state = _ALL_BITS
-    for byte in content:
-        state ^= byte
-        for _ in range(8):
-            state = (state >> 1) ^ (_CRC32C if state & 1 else 0)
-    crc = state ^ _ALL_BITS
-    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & _ALL_BITS

@@ -17,17 +17,22 @@ from torchrec.distributed.planner.types import (
 from torchrec.distributed.types import ShardingPlan, ShardingType
 from torchrec.modules.embedding_configs import BaseEmbeddingConfig
 from torchrec.modules.embedding_modules import EmbeddingBagCollection, EmbeddingCollection
+from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizer
 from torchrec.optim.optimizers import in_backward_optimizer_filter
 
 from penstock.config.errors import ConfigError
 from penstock.config.sizes import TIB
 from penstock.distributed.groups import compute_device
+from penstock.models.embeddings import narrow_tables
+from penstock.optim.dense import RATE_SCALE
 from penstock.optim.sparse import (
     STANDING_STILL,
     OptimizerInBackward,
     RowAdam,
+    scaled_settings,
     table_parameters,
     use_row_adam,
+    width_scale,
 )
 from penstock.runtime.world import World
 
@@ -54,7 +59,8 @@ def shard(
     (`requires_grad` False) do not move. Without one (evaluation, prediction) backward must not be called.
     """
     device = compute_device(world)
-    tables = dict(table_parameters(model))
+    tables, true_widths = dict(table_parameters(model)), narrow_tables(model)
+    scales: dict[str, float] = {}
     trainable = {name for name, table in tables.items() if table.requires_grad}
     optimizer_class, settings = sparse_optimizer or STANDING_STILL
     start = settings.get("initial_accumulator_value", 0.0)
@@ -67,7 +73,10 @@ def shard(
             in_backward, arguments = (optimizer_class, settings) if is_moved else STANDING_STILL
             # torchrec hangs its settings on the table's node in the gradient graph, and changes them.
             table.requires_grad_(True)
-            _apply_optimizer_in_backward(in_backward, [table], dict(arguments))
+            table_name, stored_dim = name.split(".")[-2], table.shape[1]
+            scale = width_scale(in_backward, true_widths.get(table_name, stored_dim), stored_dim)
+            scales[table_name] = scale
+            _apply_optimizer_in_backward(in_backward, [table], scaled_settings(arguments, scale))
     sharded = DistributedModelParallel(
         model,
         device=device,
@@ -76,6 +85,15 @@ def shard(
         # One process has nobody to average gradients with.
         init_data_parallel=world.num_ranks > 1,
     )
+    parts: list[KeyedOptimizer] = [sharded.fused_optimizer] if true_widths and scales else []
+    while parts:
+        part = parts.pop()
+        if isinstance(part, CombinedOptimizer):
+            parts += [inner for _, inner in part.optimizers]
+        elif part.params:  # tables of other settings have another kernel, so that the first stands for all
+            first = next(iter(part.params)).split(".")[-2]
+            for group in part.param_groups:
+                group[RATE_SCALE] = scales[first]
     if optimizer_class is RowAdam:
         use_row_adam(sharded, trainable, settings)
     if start:

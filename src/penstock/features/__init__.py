@@ -1,10 +1,10 @@
-"""Arrow columns -> ids and numbers.
+"""Arrow columns -> values -> ids and numbers.
 
-A feature reads columns of a record batch and gives a SparseColumn (values, lengths, weights) or a
-DenseColumn. What a column holds and how it is split depends on the input mode: FG_NONE, already encoded;
-FG_NORMAL, raw values. The Parser runs all features over a batch, adds labels and sample weights, checks
-ranges, and names file and row of a bad value. Columns of numbers are views of Arrow's memory; strings go
-through the kernels of kernels.py in one pass.
+A feature reads inputs (columns, or other features) as Values, makes Values of them, and encodes those: as given, by
+buckets, hash, vocabulary or boundaries. The modes say where one enters this graph: FG_NONE, columns are encoded;
+FG_BUCKETIZE, they are made but not encoded; FG_NORMAL and FG_DAG, they are raw. The Parser runs the graph over a batch,
+adds labels and sample weights, checks ranges, and names file and row of a bad value. Columns of numbers are views of
+Arrow's memory; strings go through kernels.py in one pass.
 """
 
 import logging
@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.config.errors import ConfigError, Problem
+from penstock.config.errors import ConfigError, Problem, format_path
 from penstock.config.registry import Registry
-from penstock.features.sections import FEATURES, FeatureConfig, FgMode, ParsingSection, named_features
+from penstock.features.sections import FEATURES, FeatureConfig, ParsingSection, named_features
 
 if TYPE_CHECKING:
-    from penstock.features.feature import Feature
+    from penstock.features.feature import Feature, Recipe
 
-_BUILDERS: Registry[Callable[[Any, ParsingSection], "Feature"]] = Registry(
+_RECIPES: Registry[Callable[[Any], "Recipe"]] = Registry(
     "feature type", {name: row.path for name, row in FEATURES.items() if row.path}
 )
 _logger = logging.getLogger(__name__)
@@ -30,41 +30,48 @@ def build_features(
     parsing: ParsingSection,
     used_names: Collection[str] | None = None,
 ) -> "list[Feature]":
-    """The features in the order of the run file; with `used_names` only these, so that no others are read.
+    """The features in the order of the run file; with `used_names` only these and what they are made of.
 
     Raises ConfigError with every problem of every feature. What features must agree on with each other and with
     the groups was checked when the run file was read.
     """
-    mode = parsing.resolved_fg_mode()
-    if mode not in (FgMode.FG_NONE, FgMode.FG_NORMAL):
-        raise ConfigError.at("data_config.fg_mode", f"{mode} is not available yet; FG_NONE and FG_NORMAL are")
-    features: list[Feature] = []
-    unused: list[str] = []
+    from penstock.features.feature import build_feature
+
+    features: dict[str, Feature] = {}
     problems: list[Problem] = []
-    named = list(named_features(feature_configs))
-    for each in named:
-        if used_names is not None and each.name not in used_names:
-            unused.append(each.name)
-            continue
-        index, kind = each.key[1], str(each.key[2])
-        path = f"feature_configs[{index}].{kind}"
-        if kind not in FEATURES or not FEATURES[kind].path:
-            problems.append(Problem(path, f"not available yet; available: {', '.join(_BUILDERS)}"))
+    named = {each.name: each for each in named_features(feature_configs)}
+    wanted = [name for name in named if used_names is None or name in used_names]
+    for name in wanted:  # grows by what features are made of
+        each = named[name]
+        kind = str(each.key[-1])
+        plain = kind.removeprefix("sequence_")
+        path = format_path(each.key)
+        if plain not in FEATURES or not FEATURES[plain].path:
+            problems.append(Problem(path, f"not available yet; available: {', '.join(_RECIPES)}"))
             continue
         try:
-            features.append(_BUILDERS.get(kind)(each.section, parsing))
+            features[name] = build_feature(each, parsing, _RECIPES.get(plain))
         except ConfigError as error:
             problems += [
                 replace(problem, path=f"{path}.{problem.path}" if problem.path else path)
                 for problem in error.problems
             ]
+            continue
+        for source in features[name].sources:
+            if source.side == "feature" and source.name in named and source.name not in wanted:
+                wanted.append(source.name)
     if problems:
         raise ConfigError(problems)
+    unused = [name for name in named if name not in features]
     if unused:
         _logger.info(
             "%d of %d features are in no feature group and are not read: %s",
-            len(unused),
-            len(named),
-            ", ".join(unused),
+            *(len(unused), len(named), ", ".join(unused)),
         )
-    return features
+    # A table is read with weights or without, by all of its features.
+    tables = [feature.table for feature in features.values() if feature.table is not None]
+    weighted = {table.name for table in tables if table.weighted}
+    for name, feature in features.items():
+        if feature.table is not None and feature.table.name in weighted:
+            features[name] = replace(feature, table=replace(feature.table, weighted=True))
+    return [features[name] for name in named if name in features]

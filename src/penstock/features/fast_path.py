@@ -1,9 +1,9 @@
-"""Batches of nothing but plain columns, in one pass.
+"""Plain columns of a batch, in one pass.
 
 Most numbers of a batch need nothing but to be copied and looked at once: ids that are rows of their table already, and
-numbers that are used as they are. Where all features of a run read such columns, this path takes them; where one does
-not, or where a value is not as it should be, it declines, and the features parse the batch one by one as ever. So it
-can only be faster, never different.
+numbers that are used as they are. This path takes the features that read such columns, whatever stands beside them;
+where a value is not as it should be, it declines, and they are parsed one by one as ever. So it can only be faster,
+never different.
 """
 
 import ctypes
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from penstock.features.feature import Feature, Float32Array, Int64Array
-from penstock.features.id_feature import SparseIds
-from penstock.features.raw_feature import Numbers
-from penstock.features.text import Rule
+from penstock.features.encoding import IdEncoding, NumberEncoding
+from penstock.features.feature import COLUMN_SIDES, Feature
+from penstock.features.strings import Rule
+from penstock.features.values import Float32Array, Int64Array
 
 _MIN_ROWS = 256
 """Smaller batches gain nothing."""
@@ -24,33 +24,47 @@ _MIN_ROWS = 256
 
 @dataclass(frozen=True, slots=True)
 class PlainColumns:
-    """Ids of F features and numbers of D features of B rows, where a batch has them."""
+    """Ids of F features and numbers of D features of B rows, where a batch has them.
 
+    There is space behind them for what the other features give, so that nothing is copied twice.
+    """
+
+    num_rows: int
     id_names: tuple[str, ...]
-    ids_FB: Int64Array
+    ids: Int64Array
+    """F * B ids, feature by feature, and the space for others."""
+
     number_names: tuple[str, ...]
-    numbers_BD: Float32Array
+    numbers: Float32Array
+    """(B, D and more): the columns of these features come first."""
 
 
 class FastPath:
-    def __init__(self, ids: Sequence[SparseIds], numbers: Sequence[Numbers]) -> None:
+    def __init__(self, ids: Sequence[Feature], numbers: Sequence[Feature]) -> None:
+        self.names = tuple(feature.name for feature in (*ids, *numbers))
         self._id_names = tuple(feature.name for feature in ids)
         self._number_names = tuple(feature.name for feature in numbers)
-        self._id_columns = tuple(feature.source.column for feature in ids)
-        self._number_columns = tuple(feature.source.column for feature in numbers)
-        self._num_table_rows = np.array([feature.table.num_rows for feature in ids], np.uint64)
-        defaults = [feature.default[0] if len(feature.default) else np.nan for feature in numbers]
-        self._nulls = np.array(defaults, np.float32).view(np.uint32)
+        self._id_columns = tuple(feature.inputs[0] for feature in ids)
+        self._number_columns = tuple(feature.inputs[0] for feature in numbers)
+        tables = [feature.table for feature in ids]
+        self._num_table_rows = np.array(
+            [0 if table is None else table.num_rows for table in tables], np.uint64
+        )
+        nulls = [feature.encoding.null for feature in numbers if isinstance(feature.encoding, NumberEncoding)]
+        self._nulls = np.array([np.nan if null is None else null for null in nulls], np.float32).view(
+            np.uint32
+        )
         self._known: tuple[pa.Schema, ColumnIndices | None] = pa.schema([]), None
 
-    def pack(self, batch: pa.RecordBatch) -> PlainColumns | None:
+    def pack(self, batch: pa.RecordBatch, num_ids: int = 0, num_numbers: int = 0) -> PlainColumns | None:
+        """The plain columns, with space for `num_ids` ids and `num_numbers` numbers a row behind them."""
         if batch.num_rows < _MIN_ROWS:
             return None
         schema, indices = self._known
         if not batch.schema.equals(schema):
             indices = self._find(batch.schema)
             self._known = batch.schema, indices
-        return None if indices is None else self._copied(batch, indices)
+        return None if indices is None else self._copied(batch, indices, num_ids, num_numbers)
 
     def warm(self) -> None:
         nothing = np.zeros(0, np.int64)
@@ -65,18 +79,22 @@ class FastPath:
             return None
         return np.array(ids, np.int64), np.array(numbers, np.int64)
 
-    def _copied(self, batch: pa.RecordBatch, indices: "ColumnIndices") -> PlainColumns | None:
+    def _copied(
+        self, batch: pa.RecordBatch, indices: "ColumnIndices", num_ids: int = 0, num_numbers: int = 0
+    ) -> PlainColumns | None:
         from penstock.features.plain_kernels import copy_ids, copy_numbers
 
-        ids_FB = np.empty((len(indices[0]), batch.num_rows), np.int64)
-        numbers_BD = np.empty((batch.num_rows, len(indices[1])), np.float32)
+        num_rows, num_plain_ids = batch.num_rows, len(indices[0]) * batch.num_rows
+        ids = np.empty(num_plain_ids + num_ids, np.int64)
+        numbers = np.empty((num_rows, len(indices[1]) + num_numbers), np.float32)
         # The batch as Arrow's C data interface describes it; the buffers stay as long as this capsule.
         _schema, array = batch.__arrow_c_array__()  # type: ignore[no-untyped-call]
         address = _pointer(array, b"arrow_array")
+        ids_FB = ids[:num_plain_ids].reshape(len(indices[0]), num_rows)
         is_plain = copy_ids(address, indices[0], self._num_table_rows, ids_FB) and copy_numbers(
-            address, indices[1], self._nulls, numbers_BD.view(np.uint32)
+            address, indices[1], self._nulls, numbers.view(np.uint32)
         )
-        return PlainColumns(self._id_names, ids_FB, self._number_names, numbers_BD) if is_plain else None
+        return PlainColumns(num_rows, self._id_names, ids, self._number_names, numbers) if is_plain else None
 
 
 ColumnIndices = tuple[Int64Array, Int64Array]
@@ -88,23 +106,19 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 def fast_path_of(features: Sequence[Feature]) -> FastPath | None:
-    """The fast path of a run; None where a feature does more than copy, or there is none."""
-    ids: list[SparseIds] = []
-    numbers: list[Numbers] = []
+    """The path of all features that only copy a column of a row; None where there is none."""
+    ids: list[Feature] = []
+    numbers: list[Feature] = []
     for feature in features:
-        if (
-            isinstance(feature, SparseIds)
-            and feature.encoding.rule is Rule.PARSE_INTEGER
-            and not feature.table.weighted
-        ):
-            ids.append(feature)
-        elif (
-            isinstance(feature, Numbers)
-            and feature.width == 1
-            and feature.normalizer is None
-            and len(feature.default) <= 1
-        ):
-            numbers.append(feature)
-        else:
-            return None
-    return FastPath(ids, numbers) if features else None
+        [*sources] = feature.sources
+        is_plain = len(sources) == 1 and sources[0].side in COLUMN_SIDES and feature.transform is None
+        if not is_plain or feature.sequence is not None or feature.is_stub:
+            continue
+        match feature.encoding:
+            case IdEncoding(rule=Rule.PARSE_INTEGER) if (
+                feature.table is not None and not feature.table.weighted
+            ):
+                ids.append(feature)
+            case NumberEncoding(width=1, normalizer=None, boundaries=None):
+                numbers.append(feature)
+    return FastPath(ids, numbers) if ids or numbers else None

@@ -1,12 +1,11 @@
-"""Compiled loops over the buffers of Arrow string columns.
+"""Compiled loops over strings.
 
-A text column is `data` (its UTF-8 bytes) and `offsets` (text i is data[offsets[i]:offsets[i + 1]]). Each
-kernel splits the texts, turns every token into a number and writes values and lengths in one pass. Nothing
-raises in here: a token that cannot be used is described in `bad` (text index, begin, end, reason) and the
-kernel returns -1.
+Strings are (data, starts, ends): string i is data[starts[i]:ends[i]], UTF-8. Each kernel splits them, turns every token
+into a number and writes values and lengths in one pass. Nothing raises in here: a token that cannot be used is
+described in `bad` (string index, begin, end, reason) and the kernel returns -1.
 
-Importing this module imports numba (about 110 MB), so only `penstock.features.text` does, when a text
-column of ids is really parsed.
+Importing this module imports numba (about 110 MB), so only `penstock.features.strings` does, when a column
+of strings is really parsed.
 """
 
 from typing import Any
@@ -15,8 +14,10 @@ import numpy as np
 
 from penstock.runtime.kernels import kernel
 
-PARSE_INTEGER, HASH = 0, 1  # how a token becomes an id (penstock.features.text.Rule); else it is looked up
-NOT_AN_INTEGER, NOT_A_WEIGHT, NO_KEY = 0, 1, 2  # why a token cannot be used
+PARSE_INTEGER, HASH = 0, 1  # how a token becomes an id (penstock.features.strings.Rule); else it is looked up
+NOT_AN_INTEGER, NOT_A_WEIGHT, NO_KEY, NOT_A_NUMBER, NOT_EXACT = range(5)  # why a token cannot be used
+
+_POWERS = 10.0 ** np.arange(23)  # all of them exact
 
 _PRIME_1 = np.uint64(0x9E3779B185EBCA87)
 _PRIME_2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -224,9 +225,9 @@ def fill_slots(key_data: Any, key_offsets: Any, slots: Any) -> None:
 
 
 @kernel
-def _fail(bad: Any, text: Any, begin: Any, end: Any, reason: Any) -> Any:
-    bad[0], bad[1], bad[2], bad[3] = text, begin, end, reason
-    return -1
+def _fail(bad: Any, index: Any, begin: Any, end: Any, reason: Any) -> Any:
+    bad[0], bad[1], bad[2], bad[3] = index, begin, end, reason
+    return -1, -1
 
 
 @kernel
@@ -243,42 +244,220 @@ def _split_weight(data: Any, begin: Any, end: Any) -> Any:
 
 
 @kernel
-def encode_ids(text: Any, separator: Any, rule: Any, num_buckets: Any, vocabulary: Any, out: Any) -> Any:
-    """Splits texts into tokens and tokens ("key", or "key:weight") into ids; empty tokens count for nothing.
+def encode_ids(  # noqa: C901
+    strings: Any, separators: Any, rule: Any, num_buckets: Any, vocabulary: Any, out: Any
+) -> Any:
+    """Splits strings into tokens and tokens ("key", or "key:weight") into ids; empty tokens count for nothing.
 
-    `text` is (data, offsets), `vocabulary` (slots, their ids, key_data, key_offsets) and `out` (values,
-    lengths, weights, bad); tokens have weights if `out` has space for them. Gives the number of values. Long,
-    because handing these tuples on to a function for each token would cost several times the work.
+    `strings` is (data, starts, ends), `separators` (of steps, of values, most steps of a row), `vocabulary` (slots,
+    their ids, key_data, key_offsets) and `out` (values, lengths, steps, weights, bad). Strings are sequences if `out`
+    has space for their steps, an empty one of none; tokens have weights if it has space for those. Gives the numbers
+    of values and of lengths. Long, because handing these tuples on to a function for each token would cost several
+    times the work.
     """
-    data, offsets = text
+    data, starts, ends = strings
+    step_separator, separator, max_steps = separators
     slots, slot_ids, key_data, key_offsets = vocabulary
-    values, lengths, weights, bad = out
-    weighted = len(weights) > 0
-    count = 0
-    for row in range(len(offsets) - 1):
-        begin, text_end, before = offsets[row], offsets[row + 1], count
-        while begin < text_end:
-            end = _find(data, begin, text_end, separator)
-            key_begin, key_end, known = begin, end, True
-            if weighted:
-                key_end, weights[count], known = _split_weight(data, begin, end)
-                if not known:
-                    return _fail(bad, row, begin, end, NOT_A_WEIGHT)
-            if rule == PARSE_INTEGER:
-                key_begin, key_end = _trim(data, key_begin, key_end)
-            if key_begin < key_end:
+    values, lengths, steps, weights, bad = out
+    weighted, is_sequence = len(weights) > 0, len(steps) > 0
+    count, num_steps = 0, 0
+    for row in range(len(starts)):
+        begin, string_end, steps_before = starts[row], ends[row], num_steps
+        while begin < string_end or not is_sequence or num_steps > steps_before:
+            step_end, before = string_end, count
+            if is_sequence:
+                step_end = _find(data, begin, string_end, step_separator)
+            while begin < step_end:
+                end = _find(data, begin, step_end, separator)
+                key_begin, key_end, known = begin, end, True
+                if weighted:
+                    key_end, weights[count], known = _split_weight(data, begin, end)
+                    if not known:
+                        return _fail(bad, row, begin, end, NOT_A_WEIGHT)
                 if rule == PARSE_INTEGER:
-                    values[count], known = _integer(data, key_begin, key_end)
-                elif rule == HASH:
-                    values[count] = np.int64(xxh64(data, key_begin, key_end) % np.uint64(num_buckets))
-                else:
-                    slot = _slot(data, key_begin, key_end, slots, key_data, key_offsets)
-                    values[count] = slot_ids[slot]
-                if not known:
-                    return _fail(bad, row, begin, end, NOT_AN_INTEGER)
+                    key_begin, key_end = _trim(data, key_begin, key_end)
+                if key_begin < key_end:
+                    if rule == PARSE_INTEGER:
+                        values[count], known = _integer(data, key_begin, key_end)
+                    elif rule == HASH:
+                        hashed = xxh64(data, key_begin, key_end)
+                        values[count] = np.int64(hashed % np.uint64(num_buckets) if num_buckets else hashed)
+                    else:
+                        slot = _slot(data, key_begin, key_end, slots, key_data, key_offsets)
+                        values[count] = slot_ids[slot]
+                    if not known:
+                        return _fail(bad, row, begin, end, NOT_AN_INTEGER)
+                    count += 1
+                elif weighted and key_end < end:
+                    return _fail(bad, row, begin, end, NO_KEY)
+                begin = end + max(len(separator), 1)
+            lengths[num_steps] = count - before
+            num_steps += 1
+            if step_end == string_end or num_steps - steps_before == max_steps:
+                break
+            begin = step_end + len(step_separator)
+        if is_sequence:
+            steps[row] = num_steps - steps_before
+    return count, num_steps
+
+
+@kernel
+def parse_plain_ids(strings: Any, separators: Any, out: Any) -> Any:  # noqa: C901
+    """What `encode_ids` gives for integers, three times as fast; -1 where a token is unusual, and that is to be asked.
+
+    Separators are single bytes; tokens are digits, or digits:weight with a weight of digits and a point.
+    """
+    data, starts, ends = strings
+    step_byte, byte, max_steps = separators
+    values, lengths, steps, weights = out
+    weighted, is_sequence = len(weights) > 0, len(steps) > 0
+    count, num_steps = 0, 0
+    for row in range(len(starts)):
+        position, end, steps_before, before = starts[row], ends[row], num_steps, count
+        is_open = position < end or not is_sequence
+        while is_open:
+            value, first = np.uint64(0), position
+            while position < end:
+                digit = np.uint64(data[position]) - np.uint64(48)
+                if digit > np.uint64(9):
+                    break
+                value = value * np.uint64(10) + digit
+                position += 1
+            num_digits = position - first
+            if num_digits > 18:
+                return -1, -1
+            if weighted:
+                weight, places, is_fraction = np.uint64(1), 0, False
+                if position < end and data[position] == 58:
+                    position += 1
+                    weight, first = np.uint64(0), position
+                    while position < end:
+                        digit = np.uint64(data[position]) - np.uint64(48)
+                        if digit > np.uint64(9):
+                            if is_fraction or data[position] != 46:
+                                break
+                            is_fraction = True
+                        else:
+                            weight = weight * np.uint64(10) + digit
+                            places += is_fraction
+                        position += 1
+                    if num_digits == 0 or position - first > 18 or position - first == is_fraction:
+                        return -1, -1
+                if num_digits:
+                    weights[count] = weight / _POWERS[places]
+            if num_digits:
+                values[count] = np.int64(value)
                 count += 1
-            elif weighted and key_end < end:
-                return _fail(bad, row, begin, end, NO_KEY)
-            begin = end + max(len(separator), 1)
-        lengths[row] = count - before
-    return count
+            is_open = position < end
+            if is_open and data[position] != byte and not (is_sequence and data[position] == step_byte):
+                return -1, -1
+            if not is_open or (is_sequence and data[position] == step_byte):
+                lengths[num_steps], before = count - before, count
+                num_steps += 1
+                is_open = is_open and num_steps - steps_before != max_steps
+            position += 1
+            if position == end and is_open and is_sequence and data[end - 1] == step_byte:
+                lengths[num_steps] = 0
+                num_steps += 1
+                is_open = False
+        if is_sequence:
+            steps[row] = num_steps - steps_before
+    return count, num_steps
+
+
+@kernel
+def split(strings: Any, separators: Any, are_numbers: Any, out: Any) -> Any:
+    """The tokens of strings, as where they start and end; empty ones count for nothing, and steps as above.
+
+    Of numbers an empty token among others is kept, to be refused, and a blank string is empty.
+    """
+    data, starts, ends = strings
+    step_separator, separator, max_steps = separators
+    token_starts, token_ends, lengths, steps = out
+    is_sequence = len(steps) > 0
+    count, num_steps = 0, 0
+    for row in range(len(starts)):
+        begin, string_end, steps_before = starts[row], ends[row], num_steps
+        if are_numbers:
+            begin, string_end = _trim(data, begin, string_end)
+        while begin < string_end or not is_sequence or num_steps > steps_before:
+            step_end, before = string_end, count
+            if is_sequence:
+                step_end = _find(data, begin, string_end, step_separator)
+            while begin < step_end:
+                end = _find(data, begin, step_end, separator)
+                if begin < end or are_numbers:
+                    token_starts[count], token_ends[count] = begin, end
+                    count += 1
+                begin = end + max(len(separator), 1)
+            lengths[num_steps] = count - before
+            num_steps += 1
+            if step_end == string_end or num_steps - steps_before == max_steps:
+                break
+            begin = step_end + len(step_separator)
+        if is_sequence:
+            steps[row] = num_steps - steps_before
+    return count, num_steps
+
+
+@kernel
+def parse_numbers(strings: Any, values: Any, bad: Any) -> Any:
+    """One number of each string: -1 where one is none, or where only a longer way would round it right."""
+    data, starts, ends = strings
+    for index in range(len(starts)):
+        begin, end = _trim(data, starts[index], ends[index])
+        negative, first = _sign(data, begin, end)
+        digits, power, position, known = _decimal_digits(data, first, end)
+        if known and position < end:
+            exponent, known = _exponent(data, position, end)
+            power += exponent
+        if not known:
+            return _fail(bad, index, starts[index], ends[index], NOT_A_NUMBER)[0]
+        # Both factors are exact, so that one rounding gives the nearest double.
+        if digits > np.uint64(1 << 53) or power < -22 or power > 22:
+            return _fail(bad, index, starts[index], ends[index], NOT_EXACT)[0]
+        value = digits / _POWERS[-power] if power < 0 else digits * _POWERS[power]
+        values[index] = -value if negative else value
+    return 0
+
+
+@kernel
+def format_integers(values: Any, data: Any, starts: Any, ends: Any) -> None:
+    """Integers as decimal strings, one after the other; `data` has 20 bytes for each."""
+    position = 0
+    for index in range(len(values)):
+        negative = values[index] < 0
+        rest = ~np.uint64(values[index]) + np.uint64(1) if negative else np.uint64(values[index])
+        num_digits, left = 1, rest // np.uint64(10)
+        while left != np.uint64(0):
+            num_digits, left = num_digits + 1, left // np.uint64(10)
+        starts[index] = position
+        if negative:
+            data[position] = np.uint8(45)
+            position += 1
+        for place in range(num_digits - 1, -1, -1):
+            data[position + place] = np.uint8(48) + np.uint8(rest % np.uint64(10))
+            rest //= np.uint64(10)
+        position += num_digits
+        ends[index] = position
+
+
+@kernel
+def join(left: Any, right: Any, pairs: Any, glue: Any, out: Any) -> None:
+    """String i is left[pairs[0, i]], `glue`, right[pairs[1, i]]; `out` is (data, starts, ends)."""
+    left_data, left_starts, left_ends = left
+    right_data, right_starts, right_ends = right
+    data, starts, ends = out
+    position = 0
+    for index in range(len(starts)):
+        starts[index] = position
+        for byte in range(left_starts[pairs[0, index]], left_ends[pairs[0, index]]):
+            data[position] = left_data[byte]
+            position += 1
+        for byte in range(len(glue)):
+            data[position] = glue[byte]
+            position += 1
+        for byte in range(right_starts[pairs[1, index]], right_ends[pairs[1, index]]):
+            data[position] = right_data[byte]
+            position += 1
+        ends[index] = position

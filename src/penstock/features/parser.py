@@ -10,24 +10,35 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.config.errors import DataError
-from penstock.features.arrow_input import cells_of
+from penstock.features.arrow_values import read_values
+from penstock.features.encoding import IdEncoding
 from penstock.features.fast_path import FastPath, PlainColumns, fast_path_of
-from penstock.features.feature import (
+from penstock.features.feature import Feature
+from penstock.features.graph import FeatureGraph
+from penstock.features.masking import Masking
+from penstock.features.value_counts import NUMBER, STRING, ValueCounts, kind_of, may_differ
+from penstock.features.values import (
     BadValue,
     BoolArray,
     Column,
-    Feature,
+    DenseColumn,
     Float32Array,
+    Int32Array,
     Int64Array,
     NumberArray,
     SparseColumn,
+    Strings,
     row_of_value,
 )
-from penstock.features.text import Text
 from penstock.readers.stream import ROW_COLUMN, file_and_row
 
 NO_ROW_ID = -1
 """Row id of a row that came from no file."""
+
+_NOT_BINARY = (
+    "is outside 0 to 1, the labels of a binary loss; "
+    "say what it means in data_config.label_map, or take another loss"
+)
 
 SideArray = NDArray[np.int8] | Int64Array
 
@@ -44,7 +55,7 @@ class ParsedBatch:
 
     num_rows: int
     plain: PlainColumns | None = None
-    """All features, already where a batch has them; then `features` is empty."""
+    """Features that are plain columns, already where a batch has them; `features` are the others."""
 
     rejected: tuple["RejectedRow", ...] = ()
     """Rows that were left out because they cannot be used, where that is asked for."""
@@ -52,8 +63,14 @@ class ParsedBatch:
     kept: BoolArray | None = None
     """Which rows of the record batch are here, where some were left out."""
 
+    jagged_labels: dict[str, tuple[NumberArray, Int32Array]] = field(default_factory=dict)
+    """Labels that are lists: the values of all rows, and how many each row has."""
+
     side: dict[str, SideArray] = field(default_factory=dict)
     """Masks of classes and sessions, where a task needs them."""
+
+    counts: dict[str, ValueCounts] = field(default_factory=dict)
+    """By feature, where the parser counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +96,29 @@ class Parser:
     binary_labels: Collection[str] = ()
     """Those labels that a loss wants within 0 and 1: here a wrong one has a file and a row."""
 
+    single_labels: Collection[str] = ()
+    """Those labels that a loss or metric reads as one number in each row; others may be lists."""
+
     masks: Mapping[str, int] = field(default_factory=dict)
     """Mask column -> number of classes. Needed for predictions too."""
 
     sessions: Mapping[str, str] = field(default_factory=dict)
     """Name -> the column whose equal values make a session. Needed for the loss only."""
+
+    label_map: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Label -> what its values mean, where they are no numbers, or other ones."""
+
+    counts_values: bool = False
+    """Count values that a feature does not know; an id that its table does not have is then left out, and no error."""
+
+    trained_kinds: Mapping[str, str] = field(default_factory=dict)
+    """The kinds that columns had in training (features.value_counts): where ids depend on them, others are refused."""
+
+    num_threads: int = 1
+    """That make features, where there are several."""
+
+    masking: Masking | None = None
+    """What is hidden of features with use_mask; None: nothing."""
 
     columns: tuple[str, ...] = field(init=False)
     """All data columns that are read, each once."""
@@ -92,44 +127,53 @@ class Parser:
     """The data columns whose values are hashed or looked up as they are written, each once.
 
     A reader that guesses types must leave these as text: as a number, 02134 would be another value. Labels
-    and sample weights are numbers all the same.
+    without a map and sample weights are numbers all the same.
     """
 
     fast_path: FastPath | None = field(init=False)
+    graph: FeatureGraph = field(init=False)
 
     def __post_init__(self) -> None:
         inputs = [name for feature in self.features for name in feature.inputs]
+        mapped = [name for name in self.label_fields if name in self.label_map]
         numbers = [*self.label_fields, *self.sample_weight_fields]
         self.columns = tuple(dict.fromkeys([*inputs, *numbers, *self.masks, *self.sessions.values()]))
-        texts = [name for feature in self.features if feature.reads_text for name in feature.inputs]
+        numbers = [name for name in numbers if name not in mapped]
+        texts = [name for feature in self.features if feature.reads_text for name in feature.inputs] + mapped
         self.text_columns = tuple(name for name in dict.fromkeys(texts) if name not in numbers)
-        self.fast_path = fast_path_of(self.features)
+        fed = {
+            source.name for feature in self.features for source in feature.sources if source.side == "feature"
+        }
+        # What is hidden in training alone must stand where it stands elsewhere.
+        apart = {*fed, *(feature.name for feature in self.features if feature.use_mask)}
+        self.fast_path = fast_path_of([feature for feature in self.features if feature.name not in apart])
+        # In every batch features stand in one order: a sharded collection remembers that of its first.
+        fast = () if self.fast_path is None else self.fast_path.names
+        ordered = sorted(self.features, key=lambda feature: feature.name not in fast)
+        self.graph = FeatureGraph(ordered, self.num_threads)
+        self._unseen_kinds = {
+            name: self.trained_kinds[name] for name in self.text_columns if name in self.trained_kinds
+        }
 
     def parse(self, batch: pa.RecordBatch | pa.Table) -> ParsedBatch:
-        """The columns of one batch; where all features are plain columns, they are in `plain`.
+        """The columns of one batch; features that are plain columns are in `plain`.
 
         A bad value is a DataError with file, row, column and value.
         """
         has_ids = ROW_COLUMN in batch.schema.names
         row_ids = batch[ROW_COLUMN].to_numpy() if has_ids else np.full(batch.num_rows, NO_ROW_ID, np.int64)
-        plain = None
-        if self.fast_path is not None and isinstance(batch, pa.RecordBatch):
-            plain = self.fast_path.pack(batch)
-        parsed = ParsedBatch({}, {}, {}, row_ids, batch.num_rows, plain)
+        parsed = ParsedBatch({}, {}, {}, row_ids, batch.num_rows)
         try:
-            for feature in self.features if plain is None else ():
-                column = parsed.features[feature.name] = feature.parse(batch)
-                if isinstance(column, SparseColumn) and feature.table is not None and len(column.values):
-                    last_row = feature.table.num_rows - 1
-                    # Unsigned, negative ids are huge: one comparison finds them too.
-                    ids = column.values.view(np.uint64)
-                    if int(ids.max()) > last_row:
-                        index = int(np.argmax(ids > last_row))
-                        problem = f"is outside 0 to {last_row}, the ids of feature '{feature.name}'"
-                        row = row_of_value(column.lengths, index)
-                        raise BadValue(feature.inputs[0], row, int(column.values[index]), problem)
+            if self._unseen_kinds:
+                self._require_kinds(batch)
+            parsed = replace(parsed, plain=self._parse_features(batch, parsed))
             for name in self.label_fields:
-                parsed.labels[name] = read_label(batch, name, name in self.binary_labels)
+                if name not in self.single_labels and pa.types.is_nested(batch.schema.field(name).type):
+                    parsed.jagged_labels[name] = read_jagged_label(batch, name)
+                    continue
+                parsed.labels[name] = read_label(
+                    batch, name, name in self.binary_labels, self.label_map.get(name)
+                )
             for name in self.sample_weight_fields:
                 parsed.sample_weights[name] = read_sample_weight(batch, name)
             for name, session in self.sessions.items():
@@ -145,6 +189,83 @@ class Parser:
                 error.problem, file=file, row=error_row, column=error.column, value=error.value
             ) from error
         return parsed
+
+    def _parse_features(self, batch: pa.RecordBatch | pa.Table, parsed: ParsedBatch) -> PlainColumns | None:
+        """Fill in the features; gives those that are plain columns, behind which there is space for the others."""
+        counts = parsed.counts if self.counts_values else None
+        path = self.fast_path
+        taken: Collection[str] = () if path is None or isinstance(batch, pa.Table) else path.names
+        self._make(batch, [name for name in self.graph.features if name not in taken], parsed, counts)
+        if path is None or isinstance(batch, pa.Table):
+            return None
+        num_ids = num_numbers = 0
+        for column in parsed.features.values():
+            if isinstance(column, DenseColumn):
+                num_numbers += column.values.shape[1] if column.steps is None else 0
+            elif column.weights is None:
+                num_ids += len(column.values)
+        plain = path.pack(batch, num_ids, num_numbers)
+        if plain is None:
+            others = dict(parsed.features)
+            parsed.features.clear()
+            self._make(batch, taken, parsed, counts)
+            parsed.features.update(others)
+            return None
+        for name in plain.id_names if counts is not None else ():
+            encoding = self.graph.features[name].encoding
+            assert isinstance(encoding, IdEncoding)
+            # One id in every row, and each in its table.
+            parsed.counts[name] = ValueCounts(batch.num_rows, 0, batch.num_rows, 0, encoding.outside)
+        return plain
+
+    def _make(
+        self,
+        batch: pa.RecordBatch | pa.Table,
+        names: Collection[str],
+        parsed: ParsedBatch,
+        counts: dict[str, ValueCounts] | None,
+    ) -> None:
+        hidden = None
+        if self.masking is not None:
+            hidden = {
+                feature.name: self.masking.hidden_rows(feature.name, parsed.row_ids)
+                for feature in self.features
+                if feature.use_mask
+            }
+        for name, column in self.graph.columns(batch, names, counts, hidden).items() if names else ():
+            feature = self.graph.features[name]
+            if feature.is_stub:
+                continue
+            parsed.features[name] = column
+            if isinstance(column, SparseColumn) and feature.table is not None:
+                check_range(feature, column)
+                if feature.table.weighted:
+                    parsed.features[name] = with_weights(column, is_mean=feature.table.pooling == "mean")
+
+    def _require_kinds(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Refuse strings where training had numbers, or the other way round: they would have other ids.
+
+        Each column is looked at once, in the first batch that has a value of it.
+        """
+        for feature in self.features:
+            for name in feature.inputs if feature.reads_text else ():
+                found = kind_in(batch, name, feature) if name in self._unseen_kinds else None
+                if found is None:
+                    continue
+                (present, value), trained = found, self._unseen_kinds[name]
+                if not may_differ(trained, present):
+                    del self._unseen_kinds[name]
+                    continue
+                cure = f"cast the column to {trained}s"
+                if trained in (STRING, NUMBER):
+                    number = "DOUBLE" if str(value).endswith(".0") else "INT64"
+                    declared = "STRING" if trained == STRING else number
+                    cure += (
+                        ", or where files say no types (CSV, JSON), set data_config.input_fields: "
+                        f"[{{input_name: {name}, input_type: {declared}}}]"
+                    )
+                problem = f"is a {present}, but the model was trained on {trained}s here, which have other ids; {cure}"
+                raise BadValue(name, None, value, problem)
 
     def parse_usable(self, batch: pa.RecordBatch) -> ParsedBatch:
         """The same, without the rows that have a bad value: they are in `rejected`.
@@ -183,19 +304,114 @@ class Parser:
         self.parse(schema.empty_table())
 
 
-def read_label(batch: pa.RecordBatch | pa.Table, column: str, binary: bool = False) -> NumberArray:
+def check_range(feature: Feature, column: SparseColumn) -> None:
+    """Refuse an id that is not a row of the feature's table. Tables that grow have keys instead."""
+    table = feature.table
+    if table is None or table.growing or not len(column.values):
+        return
+    # Unsigned, negative ids are huge: one comparison finds them too.
+    ids, last_row = column.values.view(np.uint64), table.num_rows - 1
+    if int(ids.max()) > last_row:
+        index = int(np.argmax(ids > last_row))
+        problem = f"is outside 0 to {last_row}, the ids of feature '{feature.name}'"
+        row = row_of_value(column.lengths, index)
+        if column.steps is not None:
+            row = row_of_value(column.steps, row)
+        source = next(iter(feature.inputs), feature.name)
+        raise BadValue(source, row, int(column.values[index]), problem)
+
+
+def with_weights(column: SparseColumn, is_mean: bool) -> SparseColumn:
+    """Ids of a weighted table: those without weights weigh 1. Of a mean, weights are parts of their row's sum."""
+    weights = np.ones(len(column.values), np.float32) if column.weights is None else column.weights
+    if is_mean:
+        rows = np.repeat(np.arange(len(column.lengths)), column.lengths)
+        sums = np.bincount(rows, weights, len(column.lengths))[rows]
+        weights = np.divide(weights, sums, out=np.zeros(len(weights)), where=sums != 0).astype(np.float32)
+    return replace(column, weights=weights)
+
+
+def kind_in(batch: pa.RecordBatch | pa.Table, column: str, feature: Feature) -> tuple[str, object] | None:
+    """The kind of the values that a feature finds in a column, and one of them; None where there are none."""
+    weighted = feature.table is not None and feature.table.weighted
+    return kind_of(batch.column(column), feature.separators, weighted)
+
+
+def read_label(
+    batch: pa.RecordBatch | pa.Table,
+    column: str,
+    binary: bool = False,
+    meanings: Mapping[str, float] | None = None,
+) -> NumberArray:
     """Integers and booleans as int64, other numbers as float32. A null or NaN is an error.
 
-    `binary`: so is what lies outside 0 to 1.
+    `binary`: so is what lies outside 0 to 1. With `meanings`, what the values mean counts, and so is a value without.
     """
-    values = _one_number_per_row(batch, column, "label")
+    if meanings is None:
+        values = _one_number_per_row(batch, column, "label")
+    else:
+        values = _mapped_labels(batch, column, meanings)
     if binary and (wrong := (values < 0) | (values > 1)).any():
-        raise _first(wrong, values, column, "is outside 0 to 1, the labels of a binary loss")
+        raise _first(wrong, values, column, _NOT_BINARY)
     if values.dtype == np.int64:
         return values
     if (wrong := np.isnan(values)).any():
         raise _first(wrong, values, column, "is no label; every row needs one")
     return values.astype(np.float32, copy=False)
+
+
+def read_jagged_label(batch: pa.RecordBatch | pa.Table, column: str) -> tuple[NumberArray, Int32Array]:
+    """The numbers of all lists, and how many each row has: none where it is null. Types as those of other labels."""
+    cells = read_values(batch.column(column), column)
+    values = cells.items
+    if isinstance(values, Strings) or cells.weights is not None:
+        raise BadValue(column, None, None, f"is a {batch.schema.field(column).type}; a label is of numbers")
+    if values.dtype != np.int64:
+        if (wrong := np.isnan(values)).any():
+            raise BadValue(
+                column, row_of_value(cells.lengths, int(np.argmax(wrong))), None, "has NaN as a label"
+            )
+        values = values.astype(np.float32, copy=False)
+    return values, cells.lengths
+
+
+def _mapped_labels(
+    batch: pa.RecordBatch | pa.Table, column: str, meanings: Mapping[str, float]
+) -> NumberArray:
+    array: Any = batch.column(column)
+    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    kind = array.type
+    if pa.types.is_nested(kind):
+        raise BadValue(column, None, None, f"is a {kind}; data_config.label_map is for single values")
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        try:
+            known = pa.array([float(value) for value in meanings], pa.float64())
+        except ValueError:
+            words = next(value for value in meanings if not _is_number(value))
+            problem = f"is a {kind}, but data_config.label_map.{column} has '{words}'"
+            raise BadValue(column, None, None, problem) from None
+        found = pc.index_in(pc.cast(array, pa.float64()), value_set=known)
+    else:
+        found = pc.index_in(pc.cast(array, pa.string()), value_set=pa.array(list(meanings), pa.string()))
+    if found.null_count:
+        row = int(np.argmax(found.is_null().to_numpy(zero_copy_only=False)))
+        value, known_values = array[row].as_py(), ", ".join(meanings)
+        if value is None:
+            raise BadValue(column, row, None, "is null; every row needs a label")
+        raise BadValue(column, row, value, f"is not in data_config.label_map.{column} ({known_values})")
+    numbers = np.array(list(meanings.values()), np.float64)
+    if (numbers == np.rint(numbers)).all():
+        numbers = numbers.astype(np.int64)
+    return np.asarray(numbers[found.to_numpy()])
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def read_sample_weight(batch: pa.RecordBatch | pa.Table, column: str) -> Float32Array:
@@ -208,14 +424,14 @@ def read_sample_weight(batch: pa.RecordBatch | pa.Table, column: str) -> Float32
 def _one_number_per_row(batch: pa.RecordBatch | pa.Table, column: str, role: str) -> NumberArray:
     kind = batch.schema.field(column).type
     if pa.types.is_nested(kind):
-        raise BadValue(column, None, None, f"is a {kind}; a {role} that is a list is not available yet")
-    cells = cells_of(batch.column(column), column)
-    if isinstance(cells.values, Text):
+        raise BadValue(column, None, None, f"is a {kind}; this {role} is one number in each row")
+    cells = read_values(batch.column(column), column)
+    if isinstance(cells.items, Strings):
         raise BadValue(column, None, None, f"is a {kind}; a {role} is a number")
     missing = cells.lengths == 0
     if missing.any():
         raise BadValue(column, int(np.argmax(missing)), None, f"is null; every row needs a {role}")
-    return cells.values
+    return cells.items
 
 
 def _first(wrong: BoolArray, values: NumberArray, column: str, problem: str) -> BadValue:
@@ -225,8 +441,8 @@ def _first(wrong: BoolArray, values: NumberArray, column: str, problem: str) -> 
 
 def read_mask(batch: pa.RecordBatch | pa.Table, column: str, num_class: int) -> NDArray[np.int8]:
     """A list of num_class zeros and ones in every row, with a 1 at least, as (rows, num_class)."""
-    cells = cells_of(batch.column(column), column)
-    if isinstance(cells.values, Text):
+    cells = read_values(batch.column(column), column)
+    if isinstance(cells.items, Strings):
         raise BadValue(column, None, None, "is text; a mask is a list of zeros and ones")
     wrong_rows = np.flatnonzero(cells.lengths != num_class)
     if len(wrong_rows):
@@ -237,12 +453,12 @@ def read_mask(batch: pa.RecordBatch | pa.Table, column: str, num_class: int) -> 
             None,
             f"has {cells.lengths[row]} values; a mask has one for each of {num_class} classes",
         )
-    wrong_values = np.flatnonzero((cells.values != 0) & (cells.values != 1))
+    wrong_values = np.flatnonzero((cells.items != 0) & (cells.items != 1))
     if len(wrong_values):
         index = int(wrong_values[0])
         row = row_of_value(cells.lengths, index)
-        raise BadValue(column, row, cells.values[index].item(), "is no mask: zeros and ones")
-    mask = cells.values.astype(np.int8).reshape(-1, num_class)
+        raise BadValue(column, row, cells.items[index].item(), "is no mask: zeros and ones")
+    mask = cells.items.astype(np.int8).reshape(-1, num_class)
     empty_rows = np.flatnonzero(~mask.any(axis=1))
     if len(empty_rows):
         raise BadValue(column, int(empty_rows[0]), None, "masks every class; leave one at least")

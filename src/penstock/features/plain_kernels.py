@@ -86,12 +86,12 @@ def _copy_words(address: Any, out: Any) -> Any:
 
 @kernel
 def copy_numbers(batch: Any, indices: Any, nulls: Any, out_BD: Any) -> Any:
-    """Copy float32 columns side by side, with a number of its own in place of each column's nulls.
+    """Copy float32 columns side by side to the first of `out`, with its own number in place of each one's nulls.
 
     Numbers are looked at as the bits that they have. False where one is infinite or not a number, as a null becomes
     that has no number to stand in for it.
     """
-    num_rows, num_columns = out_BD.shape
+    num_rows, num_columns = len(out_BD), len(indices)
     worst = np.uint32(0)
     for start in range(0, num_rows, _TILE_ROWS):
         end = min(start + _TILE_ROWS, num_rows)

@@ -55,9 +55,9 @@ def num_inversions(values: Any, buffer: Any) -> int:
 
 
 @kernel
-def count_right_pairs(words: Any, bounds: Any, right: Any) -> None:
+def count_right_pairs(words: Any, bounds: Any) -> Any:
     """For each segment of words, from one bound to the next, its pairs in the right order; words are overwritten."""
-    max_size = 0
+    right, max_size = np.zeros(len(bounds) - 1, np.int64), 0
     for number in range(len(right)):
         max_size = max(max_size, bounds[number + 1] - bounds[number])
     buffer = np.empty(max_size, words.dtype)
@@ -67,3 +67,4 @@ def count_right_pairs(words: Any, bounds: Any, right: Any) -> None:
         for index in range(len(own)):
             own[index] &= _LOW_HALF
         right[number] = num_inversions(own, buffer)
+    return right

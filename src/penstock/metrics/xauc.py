@@ -13,7 +13,7 @@ from penstock.config.errors import BudgetExceeded, DataError
 from penstock.metrics.grouped import GroupedMetric, Totals
 from penstock.metrics.inputs import number_rows
 from penstock.metrics.metric import MemoryNeeds, Values, gathered
-from penstock.metrics.order import Indices, order_codes, segment_starts, sorted_keys
+from penstock.metrics.order import order_codes, segment_starts, sorted_keys
 from penstock.metrics.pair_kernels import count_right_pairs
 from penstock.metrics.spool import LIMIT_BYTES, Rows
 from penstock.metrics.sums import SumsMetric
@@ -30,13 +30,6 @@ ROW_BYTES = 72
 """Of each row while pairs are counted: measured 48, and 65 where predictions or labels need all bits of a float64."""
 _ROW = np.dtype([("preds", np.float64), ("target", np.float64), ("lots", np.uint64)])
 _EVERY_LOT = 2**64 - 1
-
-
-def right_pairs(words: NDArray[np.uint64], starts: Indices) -> Indices:
-    """How many pairs of each segment of rows, given by its start, are in the right order; see `pair_words`."""
-    right = np.zeros(len(starts), np.int64)
-    count_right_pairs(words, np.append(starts, len(words)), right)
-    return right
 
 
 def pair_words(preds: NDArray[Any], target: NDArray[Any]) -> NDArray[np.uint64]:
@@ -190,7 +183,7 @@ def _num_pairs(num_rows: int) -> int:
 
 
 def _num_right_pairs(preds: NDArray[Any], target: NDArray[Any]) -> int:
-    return int(right_pairs(pair_words(preds, target), np.zeros(1, np.int64))[0])
+    return int(count_right_pairs(pair_words(preds, target), np.array([0, len(preds)]))[0])
 
 
 class GroupedXAUC(GroupedMetric):
@@ -221,7 +214,8 @@ class GroupedXAUC(GroupedMetric):
         order, keys = sorted_keys(np.array(rows["key"]))
         starts = segment_starts(keys)
         words = pair_words(rows["pred"], rows["target"])[order]
-        sizes, right = np.diff(starts, append=len(keys)), right_pairs(words, starts)
+        bounds = np.append(starts, len(keys))
+        sizes, right = np.diff(bounds), count_right_pairs(words, bounds)
         counts = sizes > 1
         sizes, right = sizes[counts], right[counts]
         shares = right / (sizes * (sizes - 1) // 2)

@@ -12,6 +12,7 @@ from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.layers.factorization import FactorizationMachine, Wide
 from penstock.models.layers.mlp import MLP
 from penstock.models.model import Model, ModelInputs, Tensors
+from penstock.models.row_use import RowUse, one_after_another
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.rank import DeepFM as DeepFMSection
 from penstock.models.table_plan import WideTables, plan_tables
@@ -32,16 +33,15 @@ class DeepFM(Model):
         wide_tables = WideTables(section.wide_embedding_dim, section.wide_init_fn, path)
         plan = plan_tables(model.feature_groups, inputs.features, wide_tables)
         # Without a group of its own the factorisation machine works on the id features of `deep`, of one width.
-        vectors = plan.groups.get("fm") or tuple(
-            slot for slot in plan.groups["deep"] if slot.table is not None
-        )
+        vectors = plan.groups.get("fm") or tuple(slot for slot in plan.groups["deep"] if slot.is_vector)
         if vectors:
             plan = replace(plan, groups={**plan.groups, "fm": vectors})
         self.embedding_group = EmbeddingGroup(plan, inputs.table_device)
         num_wide = 1 if section.final else num_class
         self.wide = Wide(plan.groups["wide"], num_wide, path) if "wide" in plan.groups else None
         self.fm = FactorizationMachine() if vectors else None  # numbers alone give none
-        self.num_fm_vectors, fm_dim = len(vectors), vectors[0].width if vectors else 0
+        self.num_fm_vectors, self.fm_dim = len(vectors), vectors[0].width if vectors else 0
+        fm_dim = self.fm_dim
         self.fm_output = (
             nn.Linear(fm_dim, num_class, bias=False)
             if fm_dim and num_class > 1 and not section.final
@@ -67,3 +67,9 @@ class DeepFM(Model):
         else:
             output = sum(reversed(parts), start=self.output(deep))
         return self.tasks[0].predictions(output, batch)
+
+    def row_use(self, training: bool) -> RowUse:
+        uses = [part.row_use(training) for part in (self.deep, self.wide, self.final) if part is not None]
+        if self.fm is not None:
+            uses.append(self.fm.row_use(self.num_fm_vectors, self.fm_dim, training))
+        return one_after_another(*uses)

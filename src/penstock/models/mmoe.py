@@ -11,6 +11,7 @@ from torch import nn
 from penstock.models.layers.mlp import Experts, Gate
 from penstock.models.model import ModelInputs
 from penstock.models.multi_task import MultiTaskModel
+from penstock.models.row_use import RowUse, one_after_another
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.multi_task import MMoE as MMoESection
 
@@ -35,3 +36,8 @@ class MMoE(MultiTaskModel):
     def shared_parameters(self) -> Iterable[nn.Parameter]:
         """Those of the experts; a gate is its task's own."""
         return self.experts.parameters()
+
+    def row_use(self, training: bool) -> RowUse:
+        dim = self.experts.output_dim
+        gates = [gate.row_use(training, dim) for gate in self.gates if isinstance(gate, Gate)]
+        return one_after_another(super().row_use(training), self.experts.row_use(training), *gates)

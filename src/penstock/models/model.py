@@ -10,11 +10,15 @@ from torch import nn
 from penstock.config.errors import ConfigError, PenstockError
 from penstock.features.feature import Feature
 from penstock.models.embeddings import EmbeddingGroup
+from penstock.models.layers.sequences import SequenceEncoder
+from penstock.models.row_use import FLOAT_BYTES, RowUse, one_after_another
 from penstock.models.sections import ModelConfig
 from penstock.models.task import Task
 from penstock.tensors.batch import Batch
 
 Tensors = dict[str, torch.Tensor]
+OUTPUT_FLOATS = 8
+"""Of each class of a task: logits, predictions, what the loss is worked out from, and gradients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,26 @@ class Model(nn.Module):
         predictions = self.predict(batch)
         losses = self.loss(predictions, batch)
         return torch.stack(list(losses.values())).sum(), losses, predictions
+
+    def row_use(self, training: bool) -> RowUse:
+        """What the layers hold of a row, beside the groups that they read.
+
+        Models of which no more is known count two values for each output of a linear layer.
+        """
+        widths = [module.out_features for module in self.modules() if isinstance(module, nn.Linear)]
+        return RowUse(2 * sum(widths) if training else 0, 2 * max(widths, default=0))
+
+    def row_bytes(self, training: bool, data_row_bytes: int) -> int:
+        """What the model holds of a row in a step, or, without `training`, while it scores.
+
+        Rows take `data_row_bytes` as they are read.
+        """
+        outputs = RowUse(OUTPUT_FLOATS * sum(task.num_class for task in self.tasks), 0)
+        encoders = [module for module in self.modules() if isinstance(module, SequenceEncoder)]
+        floats = [encoder.floats_per_row for encoder in encoders]
+        of_steps = RowUse(sum(floats) if training else 0, max(floats, default=0))
+        parts = self.embedding_group.row_use(data_row_bytes), of_steps, self.row_use(training), outputs
+        return int(FLOAT_BYTES * sum(one_after_another(*parts)))
 
     def loss_weights(self, batch: Batch) -> dict[str, float]:
         """What the rows of a batch weigh together in each loss; means of batches are joined by these."""

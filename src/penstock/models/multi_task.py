@@ -10,6 +10,7 @@ from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.layers.mlp import MLP
 from penstock.models.model import Model, ModelInputs, Tensors
 from penstock.models.pareto import pareto_total
+from penstock.models.row_use import RowUse, one_after_another
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.multi_task import SimpleMultiTask as SimpleMultiTaskSection
 from penstock.models.sections.towers import TaskTower
@@ -82,6 +83,15 @@ class MultiTaskModel(Model):
             predictions |= task.predictions(tower(x), batch)
         return predictions
 
+    def row_use(self, training: bool) -> RowUse:
+        """Towers, and in training the gradient of the group; for Pareto weights that of each task, and products."""
+        uses = [tower.row_use(training) for tower in self.towers.values() if isinstance(tower, Tower)]
+        kept, passing = one_after_another(*uses)
+        num_gradients = 1 if self.pareto_minimums is None else len(self.tasks) + 1
+        if training:
+            kept += num_gradients * self.embedding_group.widths[self.group]
+        return RowUse(kept, passing)
+
 
 class Tower(nn.Module):
     """An MLP, where there is one, and a linear layer to the task's classes."""
@@ -94,6 +104,9 @@ class Tower(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         output: torch.Tensor = self.output(x if self.mlp is None else self.mlp(x))
         return output
+
+    def row_use(self, training: bool) -> RowUse:
+        return RowUse(0, 0) if self.mlp is None else self.mlp.row_use(training)
 
 
 def check_towers(model: ModelConfig, towers: Sequence[TaskTower], path: str) -> None:

@@ -10,6 +10,7 @@ from penstock.models.embeddings import EmbeddingGroup
 from penstock.models.layers.factorization import Wide
 from penstock.models.layers.mlp import MLP
 from penstock.models.model import Model, ModelInputs, Tensors
+from penstock.models.row_use import RowUse, one_after_another
 from penstock.models.sections import ModelConfig
 from penstock.models.sections.rank import WideAndDeep as WideAndDeepSection
 from penstock.models.table_plan import WideTables, plan_tables
@@ -43,3 +44,7 @@ class WideAndDeep(Model):
         else:
             output = wide + self.output(deep)
         return self.tasks[0].predictions(output, batch)
+
+    def row_use(self, training: bool) -> RowUse:
+        parts = (self.deep, self.wide, self.final)
+        return one_after_another(*(part.row_use(training) for part in parts if part is not None))

@@ -8,8 +8,8 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -42,6 +42,24 @@ _QUARANTINING_READERS = ("CsvDataset", "JsonDataset", "TFRecordDataset")
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class DataLook:
+    """A look at the data of a run: as it is recorded, and what it found; or `problem`, why there is nothing."""
+
+    record: dict[str, Any]
+    profile: DataProfile | None = None
+
+    @property
+    def problem(self) -> str | None:
+        return self.record.get("problem")
+
+    @classmethod
+    def failed(cls, error: Exception) -> "DataLook":
+        """A run that could be trained never fails for a picture of its data."""
+        _logger.debug("the data were not profiled", exc_info=error)
+        return cls({"problem": f"looking at the data failed: {str(error)[: 5 * _MAX_CHARACTERS]}"})
+
+
 def profile_data(
     reading: ReadingSection,
     scanned: ScannedFiles,
@@ -49,47 +67,30 @@ def profile_data(
     uses: Mapping[str, list[str]],
     budget: MemoryBudget,
     process_bytes: int,
-) -> dict[str, Any]:
-    """The columns and what is used for what, ready for JSON; or `problem`, why there is nothing to show.
+    on_batch: Callable[[pa.RecordBatch], None],
+) -> DataLook:
+    """The columns and what is used for what.
 
-    `request` is what the scan was asked for, `uses` what each column is for, in the order to show them.
+    `request` is what the scan was asked for, `uses` what each column is for, in the order to show them. `on_batch` sees
+    the rows that are looked at.
     """
     started_at = time.perf_counter()
-    try:
-        found = _look(reading, scanned, request, uses, budget, process_bytes, started_at)
-    except Exception as error:  # a run that could be trained never fails for a picture of its data
-        _logger.debug("the data were not profiled", exc_info=True)
-        found = {"problem": f"looking at the data failed: {str(error)[: 5 * _MAX_CHARACTERS]}"}
-    finally:
-        pa.default_memory_pool().release_unused()
-    return {**found, "seconds": round(time.perf_counter() - started_at, 3)}
-
-
-def _look(
-    reading: ReadingSection,
-    scanned: ScannedFiles,
-    request: ReadRequest,
-    uses: Mapping[str, list[str]],
-    budget: MemoryBudget,
-    process_bytes: int,
-    started_at: float,
-) -> dict[str, Any]:
     dataset_type = dataset_type_of(reading, scanned.files)
     if dataset_type == "OdpsDataset":
-        return {
-            "problem": "tables of ODPS are read over the network in sessions of their own, and not for a look"
-        }
+        problem = "tables of ODPS are read over the network in sessions of their own, and not for a look"
+        return DataLook({"problem": problem})
     if not scanned.num_rows:
-        return {"problem": "there are no rows"}
+        return DataLook({"problem": "there are no rows"})
     # Not more than in training, and less where the process leaves less.
     free_bytes = budget.limit_bytes - process_bytes - SKETCH_BYTES
     free_bytes = min(budget.shares["reader"].limit_bytes, free_bytes)
     if free_bytes < scanned.sizes.min_bytes:
-        return {
-            "problem": f"reading them needs {format_size(scanned.sizes.min_bytes)} and looking "
+        problem = (
+            f"reading them needs {format_size(scanned.sizes.min_bytes)} and looking "
             f"{format_size(SKETCH_BYTES)}, but beside the process only "
             f"{format_size(max(0, free_bytes + SKETCH_BYTES))} of memory.limit are free"
-        }
+        )
+        return DataLook({"problem": problem})
     if request.quarantine is not None and dataset_type in _QUARANTINING_READERS:
         # Only rows that are trained on count as left out: this look writes no bad row aside.
         ignored = Quarantine(None, sys.maxsize, [file.path for file in scanned.files])
@@ -100,6 +101,7 @@ def _look(
         choose_few_pieces(scanned.blocks, scanned.row_bytes, MAX_ROWS),
         columns=list(uses)[:MAX_COLUMNS],
         enough=lambda: time.perf_counter() - started_at > MAX_SECONDS,
+        on_batch=on_batch,
     )
     columns = []
     for row, facts in zip(column_table(profile), profile.columns, strict=True):
@@ -112,12 +114,14 @@ def _look(
                 line[name] = value[: _MAX_CHARACTERS - 1] + "…"
         line |= {"type": short_type(facts.type), "used_for": uses[facts.name]}
         columns.append({**line, "shortest": shortest, "longest": longest})
-    return {
+    record = {
         "rows": profile.num_rows,
         "rows_looked_at": profile.num_seen,
         "columns_used": len(uses),
         "columns": columns,
+        "seconds": round(time.perf_counter() - started_at, 3),
     }
+    return DataLook(record, profile)
 
 
 # --- Columns as tables ----------------------------------------------------------------------------------

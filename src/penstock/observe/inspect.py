@@ -20,6 +20,7 @@ from penstock.config.syntax import SYNTAX_OF_SUFFIX
 from penstock.observe.advice import ROW_FORMATS
 from penstock.observe.data_profile import column_table, plain_value, shown_columns, shown_value
 from penstock.observe.report.run_record import model_name, read_run
+from penstock.observe.summary import number
 from penstock.prep.contents import ArrayContents, Contents, Extremes, contents_of
 from penstock.prep.data_advice import Storage, advise
 from penstock.prep.profile import STANDARD_ERROR, DataProfile, add_footers, choose_pieces, profile_pieces
@@ -128,7 +129,7 @@ def text_table(rows: Sequence[Mapping[str, Any]], width: int | None = None) -> l
 
 
 @dataclass(frozen=True, slots=True)
-class DataLook:
+class LookOptions:
     full: bool = False
     """At all rows, with a progress bar."""
     memory_bytes: int | None = None
@@ -146,9 +147,9 @@ class DataLook:
             yield progress
 
 
-def inspect(path: str | Path, look: DataLook | None = None) -> Inspection:
+def inspect(path: str | Path, look: LookOptions | None = None) -> Inspection:
     """Look at a path and say what it is; `look` is how to look at data, and with a dataset type that it is data."""
-    where, look = Path(path), look or DataLook()
+    where, look = Path(path), look or LookOptions()
     if (where / "manifest.json").exists() and where.name.startswith("step-"):
         return inspect_checkpoint(where)
     if (where / "run.yaml").exists():
@@ -170,7 +171,7 @@ def inspect(path: str | Path, look: DataLook | None = None) -> Inspection:
 # --- Data files -----------------------------------------------------------------------------------------
 
 
-def inspect_data(path: str, look: DataLook) -> Inspection:
+def inspect_data(path: str, look: LookOptions) -> Inspection:
     files = list_files(path, cure="")
     reading = reading_of(files, **look.reading)  # type: ignore[arg-type]
     dataset_type = dataset_type_of(reading, files)
@@ -230,7 +231,7 @@ def inspect_data(path: str, look: DataLook) -> Inspection:
     )
 
 
-def _profile(scanned: ScannedFiles, look: DataLook) -> DataProfile:
+def _profile(scanned: ScannedFiles, look: LookOptions) -> DataProfile:
     row_bytes = scanned.row_bytes  # looked up before memory is measured, since that reads a few rows
     pa.default_memory_pool().release_unused()
     process_bytes = tree_bytes()
@@ -251,7 +252,7 @@ def _profile(scanned: ScannedFiles, look: DataLook) -> DataProfile:
 # --- What penstock writes -------------------------------------------------------------------------------
 
 
-def inspect_stored(path: Path, contents: Contents, look: DataLook) -> Inspection:
+def inspect_stored(path: Path, contents: Contents, look: LookOptions) -> Inspection:
     looks = []
     for part in contents.parts:
         blocks = [block for block in part.blocks if block.num_rows]
@@ -399,8 +400,9 @@ def inspect_runs(path: Path, folders: Sequence[Path]) -> Inspection:
     shown = []
     for row in rows:
         found = {**row["losses"], **row["metrics"]}
-        values = {name: f"{found[name]:.4f}" if found.get(name) is not None else "" for name in names}
+        values = {name: number(found[name]) if found.get(name) is not None else "" for name in names}
         facts = {name: "" if row[name] is None else str(row[name]) for name in ("best", "state", "started")}
+        facts["started"] = facts["started"][len("2026-") :]  # so that the usual columns fit a terminal
         head = {"run": row["run"], "model": row["model"] or "", "steps": f"{row['steps']:,}"}
         shown.append({**head, **dict(list(values.items())[:_SHOWN_VALUES]), **facts, **values})
     return Inspection("runs", {"folder": str(path)}, "runs", rows, shown_table=shown)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.config.sizes import format_size
+from penstock.features.value_counts import ValueCounts
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import WIDTH
@@ -14,10 +15,14 @@ from penstock.runtime.progress import WIDTH
 Lines = list[tuple[str, str]]
 NO_BREAK = "\N{NO-BREAK SPACE}"
 """Stands for a space where a line must not be folded; it is printed as one."""
+COMPUTING_STAGES = ("train", "evaluate", "predict")
+"""Those of the memory report in which steps are taken."""
 FIXED = "memory.limit"
 """The setting of stages that no key of their own makes smaller."""
 MAX_RESULTS = 6
 """Values on one line; more are counted."""
+LARGE_SHARE = 0.05
+"""Unknown values, or rows without a value, as a part of all, from which on they are worth a word."""
 REPEATED_LOSSES = {"binary_cross_entropy": "log_loss", "l2_loss": "mean_squared_error"}
 """Losses, and the metrics that are the same number where all rows weigh the same."""
 
@@ -45,11 +50,42 @@ def results(
 
 
 def number(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.4f}"
+    """A loss or metric, in at most ten characters.
+
+    >>> number(0.81397), number(-5113.32), number(86322978816.0)
+    ('0.8140', '-5113.3200', '8.632e+10')
+    """
+    return "undefined" if math.isnan(value) else f"{value:.4f}" if abs(value) < 1e4 else f"{value:.4g}"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} " + (noun if count == 1 else plural or f"{noun}s")
+
+
+def shown_share(share: float) -> str:
+    """A part of all: 0% and 100% only where it is nothing or all.
+
+    >>> shown_share(0.0002), shown_share(0.0031), shown_share(0.123), shown_share(0.9999)
+    ('<0.1%', '0.3%', '12%', '>99%')
+    """
+    if not 0.001 <= share <= 0.99:
+        return f"{share:.0%}" if share in (0, 1) else "<0.1%" if share < 0.5 else ">99%"
+    return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
+
+
+def unknown_line(counts: Mapping[str, ValueCounts]) -> str:
+    """Which features have values that the model does not know, the largest shares first; empty where none has."""
+    found = sorted(
+        (each for each in counts.items() if each[1].unknown), key=lambda each: -each[1].unknown_share
+    )
+    shown = [f"{name} {shown_share(each.unknown_share)} {each.outside}" for name, each in found]
+    missing = sorted(
+        (each for each in counts.items() if each[1].missing_share >= LARGE_SHARE),
+        key=lambda each: -each[1].missing_share,
+    )
+    shown += [f"{name} missing in {shown_share(each.missing_share)} of the rows" for name, each in missing]
+    more = [f"and {len(shown) - MAX_RESULTS} more"] if len(shown) > MAX_RESULTS else []
+    return ", ".join(shown[:MAX_RESULTS] + more)
 
 
 def memory_line(memory: MemoryReport) -> str:
@@ -105,18 +141,17 @@ def measured_use(budget: MemoryBudget, report: MemoryReport, model_bytes: int) -
     """The plan beside what was measured.
 
     Stages of the data path count what they lease. The process is what was there when the plan was made, the model what
-    building it added; what is left of the peak is counted for the step: activations, gradients, and what allocators
-    keep. Peaks of stages need not come at one time: where together they are more than the peak of all, nothing is left
-    to tell of the step.
+    building it added. What is left of a peak beside all that was leased at once is the step: activations, gradients,
+    batches that are being made, and what allocators keep.
     """
     measured = {name: share.peak_bytes for name, share in budget.shares.items()}
     measured |= {"process": budget.shares["process"].limit_bytes, "model": model_bytes}
     if "worker processes" in measured:
         measured["worker processes"] = report.started_peak_bytes
-    measured.pop("step", None)
-    rest = report.peak_bytes - sum(measured.values())
-    if rest > 0:
-        measured["step"] = rest
+    others = measured["process"] + measured["model"] + measured.get("worker processes", 0)
+    computing = [stage for stage in COMPUTING_STAGES if stage in report.stage_peaks]
+    beside = [report.stage_peaks[stage] - report.leased_peaks.get(stage, 0) - others for stage in computing]
+    measured["step"] = max([0, *beside])
     return [
         StageUse(share.name, share.limit_bytes, measured.get(share.name), share.setting)
         for share in budget.shares.values()

@@ -99,6 +99,10 @@ def _why_empty(pattern: str, named: Mapping[str, object]) -> str:
     return f"'{pattern}' matches no parameter; near names: {', '.join(near) or 'none'}{tables}"
 
 
+RATE_SCALE = "rate_scale"
+"""Key of a group of parameters whose rate is the scheduled one times this."""
+
+
 def set_learning_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
     """Use this learning rate from the next step on; what started with a rate of 0 (a frozen table) keeps it.
 
@@ -111,7 +115,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
         except ValueError as error:
             raise ConfigError(f"a learning rate cannot be used: {error}") from error
         if group.setdefault("initial_lr", group["lr"]) != 0:
-            group["lr"] = value
+            group["lr"] = value * group.get(RATE_SCALE, 1.0)
     parts: list[torch.optim.Optimizer] = [optimizer]
     while parts:
         part = parts.pop()

@@ -6,6 +6,7 @@ and their moments, stay as they are. Moments are divided by 1 - beta^step with t
 as the GPU kernel does it.
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -56,6 +57,24 @@ def sparse_optimizer(section: SparseOptimizer, device_type: str = "cpu") -> Opti
         settings["initial_accumulator_value"] = start
     is_row_adam = options.kernel == "Adam" and device_type == "cpu"
     return RowAdam if is_row_adam else getattr(torchrec.optim, options.kernel), settings
+
+
+def width_scale(optimizer: type[torch.optim.Optimizer], true_dim: int, stored_dim: int) -> float:
+    """What rate and epsilon are multiplied by, so that zeros behind the true width of rows change nothing.
+
+    Where an optimizer takes the mean of squares over a row, these zeros make it smaller.
+    """
+    takes_means = optimizer in (torchrec.optim.RowWiseAdagrad, torchrec.optim.PartialRowWiseAdam)
+    return math.sqrt(true_dim / stored_dim) if takes_means else 1.0
+
+
+def scaled_settings(settings: Mapping[str, Any], scale: float) -> dict[str, Any]:
+    if scale == 1:
+        return dict(settings)
+    scaled = {**settings, "lr": settings["lr"] * scale, "eps": settings.get("eps", EPSILON) * scale}
+    if settings.get("weight_decay_mode") is KernelDecayMode.DECOUPLE:  # it is multiplied by the rate
+        scaled["weight_decay"] = settings["weight_decay"] / scale
+    return scaled
 
 
 def table_parameters(model: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Parameter]]:
@@ -213,9 +232,10 @@ class RowAdam(FusedOptimizer):
         square_of_rows = square[rows].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         mean[rows], square[rows] = mean_of_rows, square_of_rows
         divisor = (square_of_rows / (1 - beta2**count)).sqrt_().add_(EPSILON)
-        old = weights[rows]
+        old = weights[rows].float()  # of tables in float16 too
         direction = mean_of_rows.div_(1 - beta1**count).div_(divisor)
-        weights[rows] = old - group["lr"] * direction.add_(old, alpha=self._weight_decay)
+        new = old - group["lr"] * direction.add_(old, alpha=self._weight_decay)
+        weights[rows] = new.to(weights.dtype)
 
 
 def use_row_adam(

@@ -6,7 +6,6 @@ What a column probably is follows from its name, its type and its values.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow.types as pt
 
@@ -18,7 +17,9 @@ _MANY_ROW_GROUPS, _MANY_FILES, _TINY_FILE_BYTES = 16, 32, MIB
 _SKEWED_PART, _RARE_LABEL = 0.5, 0.01
 _CLUSTERED_PART = 0.2
 """Labels that change so many times less often than in random order stand in runs."""
-_MIN_ROWS = 64
+_SORTED_PART = 0.05
+"""Of neighbours that differ, those against the order; between pieces that were looked at, there are some."""
+MIN_ROWS = 64
 """Of fewer rows nothing is said about order and rates: it would be chance."""
 _TIME_NAME = re.compile(
     r"(^|_)(time|timestamp|ts|date|datetime|dt|day)($|_)|(time|timestamp)$", re.IGNORECASE
@@ -27,7 +28,8 @@ _LABEL_NAME = re.compile(
     r"(^|_)(label|labels|target|y|click|clicked|buy|bought|purchase|conversion|converted|like|liked)$|^is_",
     re.IGNORECASE,
 )
-_ID_NAME = re.compile(r"(^|_)(id|uid|uuid|guid|key|hash)$|[a-z]I[dD]$", re.IGNORECASE)
+_ID_NAME = re.compile(r"(?i:(^|_)(id|uid|uuid|guid|key|hash)$)|[a-z]I[dD]$")
+"""user_id and userId, but neither bid nor paid."""
 _MANY_DISTINCT = 1000
 _FIRST_SECOND = 10**8
 """1973, in seconds since 1970; in milliseconds and finer units, moments are larger still."""
@@ -87,7 +89,7 @@ def _storage(profile: DataProfile, storage: Storage) -> Iterator[str]:
 def _order(column: ColumnFacts, storage: Storage) -> Iterator[str]:
     num_changes = column.rises + column.falls
     num_neighbours = num_changes + column.ties
-    if num_neighbours < _MIN_ROWS:
+    if num_neighbours < MIN_ROWS:
         return
     shuffled = f"train with data_config.shuffle, or {storage.rewrite(' --shuffle')}"
     if is_time(column):
@@ -99,10 +101,8 @@ def _order(column: ColumnFacts, storage: Storage) -> Iterator[str]:
                 f"{column.name}: looks like a time but does not ascend with the rows ({part:.0%} of the "
                 "steps go back): the last rows are not the newest; to hold out the newest, choose them by value"
             )
-    elif is_label(column) and column.mean is not None:
-        expected_rate = 2 * column.mean * (1 - column.mean)
-        if num_changes / num_neighbours < _CLUSTERED_PART * expected_rate:
-            yield f"{column.name}: equal labels stand together, so that batches are of one kind; {shuffled}"
+    elif is_label(column) and stands_together(column):
+        yield f"{column.name}: equal labels stand together, so that batches are of one kind; {shuffled}"
 
 
 def _values(column: ColumnFacts) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _values(column: ColumnFacts) -> Iterator[str]:
         yield f"{column.name}: {column.num_nan:,} values are NaN; write null where a value is missing"
     if column.is_number_text and is_text(column.type):
         yield f"{column.name}: all strings are numbers; as numbers they take less space and no parsing"
-    if num_values < _MIN_ROWS:
+    if num_values < MIN_ROWS:
         return
     if is_label(column) and column.mean is not None:
         rate = column.mean
@@ -126,14 +126,23 @@ def _values(column: ColumnFacts) -> Iterator[str]:
             )
     elif column.top is not None and is_id(column) and column.top[1] > _SKEWED_PART and column.distinct > 1:
         value, part = column.top
+        shown = repr(value) if isinstance(value, str | bytes) else str(value)
         yield (
-            f"{column.name}: {shown_value(value)} stands in {part:.0%} of the rows; if it means that the id is "
+            f"{column.name}: {shown} stands in {part:.0%} of the rows; if it means that the id is "
             "missing, write null"
         )
 
 
-def shown_value(value: Any) -> str:
-    return repr(value) if isinstance(value, str | bytes) else str(value)
+def stands_together(column: ColumnFacts) -> bool:
+    """Whether neighbours differ far less often than in random order."""
+    num_neighbours = column.rises + column.falls + column.ties
+    return num_neighbours >= MIN_ROWS and 1 - column.tie_rate < _CLUSTERED_PART * (1 - column.tie_chance)
+
+
+def is_sorted(column: ColumnFacts) -> bool:
+    """Whether values ascend, or descend, with the rows; those of a random order go up as often as down."""
+    num_changes = column.rises + column.falls
+    return num_changes >= MIN_ROWS and min(column.rises, column.falls) < _SORTED_PART * num_changes
 
 
 def is_time(column: ColumnFacts) -> bool:
@@ -157,4 +166,8 @@ def is_id(column: ColumnFacts) -> bool:
     """Integers or texts that are called an id, or have many different values."""
     if not (pt.is_integer(column.type) or is_text(column.type)) or is_time(column):
         return False
-    return bool(_ID_NAME.search(column.name)) or column.distinct >= _MANY_DISTINCT
+    return is_id_name(column.name) or column.distinct >= _MANY_DISTINCT
+
+
+def is_id_name(name: str) -> bool:
+    return bool(_ID_NAME.search(name))

@@ -53,6 +53,8 @@ class ColumnFacts:
     num_rows: int = 0
     num_nulls: int = 0
     num_nan: int = 0
+    num_empty: int = 0
+    """Strings of no bytes."""
     min_value: Any = None
     max_value: Any = None
     mean: float | None = None
@@ -69,18 +71,36 @@ class ColumnFacts:
     is_number_text: bool = False
     """Whether all strings, of which there is at least one, are numbers as a program would write them."""
     rises: int = 0
-    """How neighbouring numbers compare; pieces of the data come in the order of the data."""
+    """How neighbouring numbers or strings compare; within pieces, rows come in the order of the data."""
     falls: int = 0
     ties: int = 0
     _last: Any = None
     _num_items: int = 0
     _num_numbers: int = 0
     _sum: float = 0.0
+    _sum_of_squares: float = 0.0
     _num_lengths: int = 0
     _total_length: int = 0
     _smallest: Any = field(default_factory=lambda: np.zeros(0, np.uint64))
     """Hashes: of n distinct ones, spread evenly, the k-th smallest is at about k/n of their range."""
     _frequent: dict[Any, int] = field(default_factory=dict)
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation of numbers, NaN left out."""
+        if self.mean is None:
+            return None
+        return math.sqrt(max(0.0, self._sum_of_squares / self._num_numbers - self.mean**2))
+
+    @property
+    def tie_rate(self) -> float:
+        """Of neighbouring rows, the part that has the same value."""
+        return self.ties / max(1, self.rises + self.falls + self.ties)
+
+    @property
+    def tie_chance(self) -> float:
+        """What `tie_rate` would be in random order; values that are rare in every piece count as never the same."""
+        return sum((count / self._num_items) ** 2 for count in self._frequent.values())
 
     def add(self, column: Any) -> None:
         """See the values of consecutive rows."""
@@ -90,6 +110,8 @@ class ColumnFacts:
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
         lengths = pc.binary_length(values) if is_text(values.type) else None
+        if lengths is not None:
+            self.num_empty += int(np.count_nonzero(lengths.to_numpy(zero_copy_only=False) == 0))
         is_nested = False
         while is_list(values.type) or pt.is_map(values.type):
             if pt.is_map(values.type):
@@ -126,7 +148,9 @@ class ColumnFacts:
             if not is_moment(kind):
                 self.num_nan += num_nan
                 self._num_numbers += len(numbers) - num_nan
-                self._sum += float((np.nansum if num_nan else np.sum)(numbers, dtype=np.float64))
+                add = np.nansum if num_nan else np.sum
+                self._sum += float(add(numbers, dtype=np.float64))
+                self._sum_of_squares += float(add(np.square(numbers, dtype=np.float64)))
                 self.mean = self._sum / self._num_numbers if self._num_numbers else None
             if not is_nested:
                 before = numbers[:-1] if self._last is None else np.append(self._last, numbers[:-1])
@@ -135,6 +159,15 @@ class ColumnFacts:
                 self.rises, self.falls = self.rises + rises, self.falls + falls
                 self.ties += len(after) - rises - falls
                 self._last = numbers[-1:]
+        elif is_text(kind) and not is_nested:
+            whole_run = items if self._last is None else pa.concat_arrays([self._last, items])
+            before, after = whole_run[:-1], whole_run[1:]
+            rises, falls = (
+                int(pc.sum(compare(after, before)).as_py() or 0) for compare in (pc.greater, pc.less)
+            )
+            self.rises, self.falls = self.rises + rises, self.falls + falls
+            self.ties += len(after) - rises - falls
+            self._last = items[-1:]
         if is_number(kind) or is_text(kind) or pt.is_decimal(kind) or pt.is_time(kind):
             found: Any = pc.min_max(items).as_py()
             if found["min"] is not None and found["min"] == found["min"]:  # all NaN have no extremes
@@ -211,8 +244,12 @@ def profile_pieces(
     columns: Sequence[str] | None = None,
     on_rows: Callable[[int], None] = lambda num_rows: None,
     enough: Callable[[], bool] = lambda: False,
+    on_batch: Callable[[pa.RecordBatch], None] = lambda batch: None,
 ) -> DataProfile:
-    """Look at these pieces in the reader's share and a few MiB; `enough` may end it before the last."""
+    """Look at these pieces in the reader's share and a few MiB; `enough` may end it before the last.
+
+    `on_batch` sees the same rows, a few at a time.
+    """
     names = list(scanned.columns.names if columns is None else columns)
     facts = [ColumnFacts(name, scanned.columns.field(name).type) for name in names]
     num_seen, num_bytes = 0, 0
@@ -220,6 +257,7 @@ def profile_pieces(
     for batch in _batches(scanned, share, pieces, names, enough):
         for facts_of_one, column in zip(facts, batch.columns, strict=True):
             facts_of_one.add(column)
+        on_batch(batch)
         if first_rows is None:
             first_rows = batch.take(list(range(batch.num_rows)))
         num_seen += batch.num_rows

@@ -130,17 +130,13 @@ Stage: TypeAlias = Callable[[str, int], AbstractContextManager[CountRows]]
 """Called with the name of a part of the work and its rows; gives what is called with the rows that are done."""
 
 
-def _silent(_name: str, _num_rows: int) -> AbstractContextManager[CountRows]:
-    return nullcontext(lambda num_rows: None)
-
-
 def rewrite(
     source: ScannedFiles,
     out: Path,
     options: RewriteOptions,
     *,
     overwrite: bool = False,
-    stage: Stage = _silent,
+    stage: Stage = lambda name, num_rows: nullcontext(lambda done: None),
 ) -> RewriteSummary:
     """Write the rows of a scan to Parquet files in `out`, a folder that is whole or absent."""
     check_output(out, [file.path for file in source.files], overwrite)

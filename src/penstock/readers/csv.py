@@ -1,41 +1,39 @@
-"""CSV files, plain or compressed: headers, types from samples, and records parsed by Arrow."""
+"""CSV files, plain or compressed: types from samples, and records parsed by Arrow."""
 
-import csv
+import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from penstock.config.errors import ConfigError, DataError, hint
-from penstock.config.sizes import KIB, MIB
+from penstock.config.load import value_problems
 from penstock.readers import FORMATS
 from penstock.readers.columns import declared_types, join_types, plain_type, project
-from penstock.readers.files import DataFile, data_suffix
+from penstock.readers.csv_form import (
+    CsvForm,
+    CsvRecords,
+    doubtful_setting,
+    find_delimiter,
+    first_row,
+    read_form,
+)
+from penstock.readers.files import DataFile
 from penstock.readers.indexed_files import (
-    BYTE_ORDER_MARK,
     HAS_CHANGED,
-    RECORD_SETTINGS,
-    Framing,
     ScannedRecords,
-    TextFile,
     index_text,
-    line_starts,
     sample_texts,
 )
-from penstock.readers.order import Int64Array
 from penstock.readers.scan import ReadRequest, ScannedFiles, dataset_type_of
 from penstock.readers.sections import Field, ReadingSection, parse_fields
+from penstock.readers.text_file import as_text_files, log_once, not_utf8
 
-_MAX_HEADER_BYTES = MIB
-_WINDOW_BYTES = 64 * KIB
-_QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
 _COPIES_OF_TEXT = 4  # the text, its cells in the parser, and strings as columns, which grow by doubling
 _ESCAPES = {"\\t": "\t", "tab": "\t", "\\x01": "\x01", "\\x02": "\x02"}
 _CELL_BYTES = 4  # of each cell in the parser
@@ -43,100 +41,45 @@ _VALUE_BYTES = 9  # of each value in a column: a number or an offset, and whethe
 _NUMBER_BYTES = 8
 _LONG_INTEGER = r"^\s*[+-]?\d{16,}\s*$"
 """Integers that a float64 would round: ids beyond int64 stay strings."""
+_COMMA_NUMBER = r"^\s*[+-]?\d+,\d+\s*$"
+_AS_STRINGS = "input_type STRING in data_config.input_fields keeps a column as it is written"
 
 _LOCATED = re.compile(
-    r"(?:In CSV column #(?P<column>\d+): )?(?:CSV parse error: )?Row #(?P<row>\d+): (?P<problem>.*)", re.S
+    r"(?:In CSV column #(?P<column>\d+): )?(?:CSV parse error: )?Row #\d+: (?P<problem>.*)", re.S
 )
 _BAD_VALUE = re.compile(r"CSV conversion error to (?P<type>.+?): invalid value '(?P<value>.*)'", re.S)
 _BAD_WIDTH = re.compile(r"Expected (?P<expected>\d+) columns, got (?P<found>\d+)")
 
 
-class CsvRecords(Framing):
-    """Records of CSV end at a line end that is not inside quotes, and lines without any character are none.
-
-    A quote opens a quoted cell only where a cell begins; inside an unquoted cell, as in `5" disk`, it is a character
-    like any other. That is how Arrow reads it.
-    """
-
-    def __init__(self, delimiter: str) -> None:
-        self.name = f"csv{delimiter}"
-        boundary = delimiter.encode("latin-1") + b"\r\n"
-        # A quote at the start of a cell, up to the quote that closes it or to the end.
-        self._quoted_cell = re.compile(rb'(?<![^%s])"[^"]*(?:""[^"]*)*(?:"|\Z)' % re.escape(boundary))
-        self._is_boundary = np.zeros(256, np.bool_)
-        self._is_boundary[list(boundary + b'"')] = True
-
-    def whole_records(self, text: bytes, is_all: bool) -> tuple[int, int]:
-        r"""As `Framing` says.
-
-        >>> CsvRecords(",").whole_records(b'1,2\n3,"a\nb', is_all=False)
-        (4, 1)
-        """
-        characters = np.frombuffer(text, np.uint8)
-        if b'"' in text:
-            ends = self._line_ends(characters)
-            end = len(text) if is_all else int(np.append(-1, ends)[-1]) + 1
-            return end, len(line_starts(ends, end))
-        end = len(text) if is_all else text.rfind(b"\n") + 1
-        num_records = 0
-        for at in range(0, end, _WINDOW_BYTES):  # in windows that stay in the processor's cache
-            window = characters[at : min(end, at + _WINDOW_BYTES + 1)]
-            is_end = window == _LINE_FEED
-            if b"\r" in text:
-                is_end |= window == _RETURN
-            # A record begins where a character follows a line end.
-            num_records += int(np.count_nonzero(is_end[:-1] > is_end[1:])) + (at == 0 and not is_end[0])
-        return end, num_records
-
-    def starts(self, text: bytes | memoryview) -> Int64Array:
-        return line_starts(self._line_ends(np.frombuffer(text, np.uint8)), len(text))
-
-    def ends_inside(self, text: bytes) -> bool:
-        """As `Framing` says: a line end after the text would be a part of its last cell."""
-        if b'"' not in text:
-            return False
-        ends = self._line_ends(np.frombuffer(text + b"\n", np.uint8))
-        return not ends.size or int(ends[-1]) < len(text)
-
-    def _line_ends(self, characters: NDArray[np.uint8]) -> Int64Array:
-        ends: Int64Array = np.flatnonzero((characters == _LINE_FEED) | (characters == _RETURN))
-        quotes: Int64Array = np.flatnonzero(characters == _QUOTE)
-        if not quotes.size:
-            return ends
-        # Where every quote opens a cell, closes one or is doubled, counting them tells what is inside.
-        before_opening, after_closing = quotes[::2] - 1, quotes[1::2] + 1
-        before_opening = before_opening[before_opening >= 0]
-        after_closing = after_closing[after_closing < len(characters)]
-        beside = characters[np.concatenate([before_opening, after_closing])]
-        if not self._is_boundary[beside].all():
-            cells = [cell.span() for cell in self._quoted_cell.finditer(characters.data)]
-            quotes = np.array(cells, np.int64).reshape(-1)
-        outside: Int64Array = ends[np.searchsorted(quotes, ends, side="right") % 2 == 0]
-        return outside
-
-
-class CsvForm(NamedTuple):
-    path: str
-    names: tuple[str, ...]  # all columns, in the order of the file
-    data_start: int  # the byte at which the first row begins
-    delimiter: str
-
-
 def scan_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
-    if not reading.delimiter.isascii():
+    if reading.delimiter is not None and not reading.delimiter.isascii():
         raise ConfigError.at("data_config.delimiter", f"is '{reading.delimiter}'; use an ASCII character")
-    framing = CsvRecords(reading.delimiter)
-    forms = [_read_form(file, reading) for file in files]
+    files = as_text_files(files, reading.encoding)
+    delimiter = find_delimiter(files[0], reading, wanted.columns or ())
+    framing = CsvRecords(delimiter)
+    forms = [read_form(file, delimiter, reading, wanted.columns or ()) for file in files]
+    for found in filter(None, dict.fromkeys(form.found_header for form in forms)):
+        paths = [form.path for form in forms if form.found_header == found]
+        log_once(f"{paths[0]}{f' and {len(paths) - 1} more' if len(paths) > 1 else ''}: {found}")
     columns = forms[0].names if wanted.columns is None else wanted.columns
     for form in forms:
-        project(pa.schema([(name, pa.string()) for name in form.names]), columns, form.path)
+        try:
+            project(pa.schema([(name, pa.string()) for name in form.names]), columns, form.path)
+        except DataError as error:
+            setting = doubtful_setting(form)
+            if setting is None or "there is no column" not in str(error):
+                raise
+            end = "" if str(error).endswith("?") else "."
+            raise DataError(f"{error}{end} Is {setting} right?", setting) from error
     indexes = index_text(files, [form.data_start for form in forms], framing, wanted.index_dir)
-    known = dict.fromkeys(wanted.text_columns, pa.string())
-    for name, declared in declared_types(reading).items():
+    declared = {
         # Lists and maps stay strings: the features split them.
-        known[name] = pa.string() if pa.types.is_nested(declared) else declared
+        name: pa.string() if pa.types.is_nested(declared) else declared
+        for name, declared in declared_types(reading).items()
+    }
     sampled = ((forms[index], text) for index, text in sample_texts(files, indexes, framing))
-    types, sizes = _sample_columns(sampled, columns, known)
+    hashed = set(wanted.text_columns) - set(declared)
+    types, sizes = _sample_columns(sampled, columns, declared, hashed)
     return ScannedCsv(
         files=tuple(files),
         columns=pa.schema(list(types.items())),
@@ -147,6 +90,7 @@ def scan_csv(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadReq
         costs=parse_costs(forms, len(columns)),
         quarantine=wanted.quarantine,
         forms=tuple(forms),
+        whole_numbers={name for name in hashed.intersection(types) if pa.types.is_floating(types[name])},
     )
 
 
@@ -163,6 +107,8 @@ def reading_of(
     with_header: bool = True,
     fields: str | None = None,
     dataset_type: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
 ) -> ReadingSection:
     """How files are read that no run file describes, by the options of a command.
 
@@ -170,65 +116,34 @@ def reading_of(
     """
     if dataset_type is not None and dataset_type not in FORMATS:
         raise ConfigError(f"--dataset-type: there is no '{dataset_type}'; {hint(dataset_type, FORMATS)}")
-    is_csv = dataset_type_of(ReadingSection(dataset_type=dataset_type), files) == "CsvDataset"
-    if not is_csv and (delimiter is not None or not with_header):
-        option = "--delimiter" if delimiter is not None else "--no-header"
-        raise ConfigError(f"{option} has no effect: {files[0].path} is not CSV")
-    separator = "\t" if data_suffix(files[0].path) == ".tsv" else ","
+    found_type = dataset_type_of(ReadingSection(dataset_type=dataset_type), files)
+    of_csv = {"--delimiter": delimiter, "--decimal": decimal, "--no-header": None if with_header else True}
+    for option, value in of_csv.items():
+        if value is not None and found_type != "CsvDataset":
+            raise ConfigError(f"{option} has no effect: {files[0].path} is not CSV")
+    if encoding is not None and found_type not in ("CsvDataset", "JsonDataset"):
+        raise ConfigError(f"--encoding has no effect: {files[0].path} is neither CSV nor JSON")
     if delimiter is not None:
-        separator = _ESCAPES.get(delimiter, delimiter)
-        if len(separator) != 1 or not separator.isascii():
+        delimiter = _ESCAPES.get(delimiter, delimiter)
+        if len(delimiter) != 1 or not delimiter.isascii():
             raise ConfigError(f"--delimiter is {delimiter!r}; columns are separated by one ASCII character")
     try:
         declared = parse_fields(fields or "")
     except ValueError as error:
         raise ConfigError(f"--fields {error}") from error
-    if not with_header and not declared:
-        num_columns = len(_first_row(files[0], separator).cells)
-        declared = [Field(input_name=f"c{index}") for index in range(num_columns)]
-    return ReadingSection(
-        dataset_type=dataset_type, input_fields=declared, delimiter=separator, with_header=with_header
-    )
-
-
-class FirstRow(NamedTuple):
-    cells: list[str]
-    start: int  # the byte at which it begins
-    end: int
-
-
-def _first_row(file: DataFile, delimiter: str) -> FirstRow:
-    with closing(TextFile(file)) as source:
-        text = source.read(0, _MAX_HEADER_BYTES)
-    mark_bytes = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
-    text = text[mark_bytes:]
-    start, end = [*CsvRecords(delimiter).starts(text).tolist(), len(text), len(text)][:2]
+    options = {"dataset_type": dataset_type, "delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    written = {name: value for name, value in options.items() if value is not None}
     try:
-        cells = next(csv.reader([text[start:end].decode()], delimiter=delimiter), [])
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file.path}: is not UTF-8 text; is it CSV?") from error
-    except csv.Error as error:
-        raise DataError(f"{file.path}: the first row: {error}; is a quote unbalanced?") from error
-    return FirstRow(cells, mark_bytes + start, mark_bytes + end)
-
-
-def _read_form(file: DataFile, reading: ReadingSection) -> CsvForm:
-    cells, start, end = _first_row(file, reading.delimiter)
-    if reading.with_header:
-        return CsvForm(file.path, tuple(cells), end, reading.delimiter)
-    names = tuple(field.input_name for field in reading.resolved_input_fields())
-    if not names:
-        setting = "with_header is true"
-        message = f"must name the columns of {file.path}, unless {setting}"
-        raise ConfigError.at("data_config.input_fields", message, setting)
-    if len(cells) != len(names):
-        raise DataError(
-            f"{file.path}: the first row has {len(cells)} columns but data_config.input_fields names "
-            f"{len(names)}; are delimiter and with_header right?",
-            "data_config.input_fields",
-            "delimiter and with_header",
-        )
-    return CsvForm(file.path, names, start, reading.delimiter)
+        reading = ReadingSection(**written, input_fields=declared, with_header=with_header)  # type: ignore[arg-type]
+    except ValidationError as error:
+        [problem, *_] = value_problems(error, ReadingSection)
+        raise ConfigError(f"--{problem.path[0] if problem.path else 'decimal'}: {problem.message}") from error
+    if with_header or declared:
+        return reading
+    [first] = as_text_files(files[:1], reading.encoding)
+    cells = first_row(first, find_delimiter(first, reading)).cells
+    names = [Field(input_name=f"c{index}") for index in range(len(cells))]
+    return reading.model_copy(update={"input_fields": names})
 
 
 def _decode(text: bytes | memoryview, form: CsvForm, types: Mapping[str, Any], **parse: Any) -> pa.Table:
@@ -240,19 +155,30 @@ def _decode(text: bytes | memoryview, form: CsvForm, types: Mapping[str, Any], *
             column_names=list(form.names), use_threads=False, block_size=max(len(text), 1) + 1
         ),
         parse_options=pyarrow.csv.ParseOptions(delimiter=form.delimiter, **parse),
-        convert_options=pyarrow.csv.ConvertOptions(column_types=known, include_columns=list(types)),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=known, include_columns=list(types), decimal_point=form.decimal
+        ),
     )
 
 
 def _sample_columns(
-    texts: Iterable[tuple[CsvForm, bytes]], names: Sequence[str], known: Mapping[str, pa.DataType]
+    texts: Iterable[tuple[CsvForm, bytes]],
+    names: Sequence[str],
+    declared: Mapping[str, pa.DataType],
+    hashed: Collection[str],
 ) -> tuple[dict[str, pa.DataType], tuple[int, int]]:
     """The types of columns; the bytes of a row in memory, with its origin, and as text.
 
-    Types are the narrowest that hold every sampled value, string where nothing else does; `known` ones stay. Records
-    with another number of cells are left out, and cells are not converted to known types: reading reports both.
+    Types are the narrowest that hold every sampled value, string where nothing else does; declared ones stay. What is
+    `hashed` is a string, unless it holds whole numbers as programs write floats: 138.0 must hash as the 138 of other
+    formats. Records with another number of cells are left out, and cells are not converted to declared types: reading
+    reports both.
     """
+    known = {**dict.fromkeys(hashed, pa.string()), **declared}
     types: dict[str, pa.DataType] = {name: known.get(name, pa.null()) for name in names}
+    # Such columns with a file and a value that show it: one that ends with .0, or that has a decimal comma.
+    whole = {name: ("", "") for name in names if name in hashed}
+    commas: dict[str, tuple[str, str]] = {}
     num_rows = num_bytes = 0
     text_row_bytes = 1
     for form, text in texts:
@@ -267,7 +193,19 @@ def _sample_columns(
                 if pc.any(pc.match_substring_regex(cells[name], _LONG_INTEGER)).as_py():
                     found[name] = pa.string()
         for name, value_type in found.items():
+            if (
+                pa.types.is_string(value_type)
+                and form.delimiter != ","
+                and _all_match(table[name], _COMMA_NUMBER)
+            ):
+                commas[name] = form.path, _first_match(table[name], _COMMA_NUMBER)
             types[name] = join_types(types[name], value_type)
+        for name in list(whole):
+            point = re.escape(form.decimal)
+            if not _all_match(table[name], rf"^(0|-?[1-9][0-9]{{0,14}})({point}0+)?$", or_none=True):
+                del whole[name]
+            elif value := _first_match(table[name], rf"{point}0+$"):
+                whole[name] = form.path, value
         strings = [name for name in names if pa.types.is_string(types[name])]
         num_fixed = len(names) - len(strings)
         num_rows += table.num_rows
@@ -275,7 +213,31 @@ def _sample_columns(
         text_row_bytes = max(text_row_bytes, len(text) // max(1, table.num_rows))
     for name, value_type in types.items():
         types[name] = pa.string() if plain_type(value_type) is None else value_type
+    whole = {name: shown for name, shown in whole.items() if shown[1]}
+    commas = {name: shown for name, shown in commas.items() if pa.types.is_string(types[name])}
+    types.update(dict.fromkeys(whole, pa.float64()))
+    of_whole = f"whole numbers such as {{}} are read as numbers; {_AS_STRINGS}"
+    of_commas = (
+        "values such as {} are read as strings; where they are numbers, set data_config.decimal to ','"
+    )
+    for found_in, what, level in ((whole, of_whole, logging.INFO), (commas, of_commas, logging.WARNING)):
+        if found_in:
+            path, value = next(iter(found_in.values()))
+            which = f"column{'s' * (len(found_in) > 1)} {', '.join(map(repr, found_in))}"
+            log_once(f"{path}: {which}: {what.format(value)}", level)
     return types, (max(1, -(-num_bytes // max(1, num_rows))), text_row_bytes)
+
+
+def _all_match(values: Any, pattern: str, or_none: bool = False) -> bool:
+    """Whether all values that are not empty match a pattern; without such a value: `or_none`."""
+    values = values.filter(pc.greater(pc.binary_length(values), pa.scalar(0)))
+    matching = pc.all(pc.match_substring_regex(values, pattern)).as_py()
+    return bool(matching) if len(values) else or_none
+
+
+def _first_match(values: Any, pattern: str) -> str:
+    found = values.filter(pc.match_substring_regex(values, pattern)).slice(0, 1)
+    return str(found.cast(pa.string())[0].as_py()) if len(found) else ""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -283,18 +245,14 @@ class ScannedCsv(ScannedRecords):
     """A bad record is an error, or goes to the quarantine with nulls in its place."""
 
     forms: tuple[CsvForm, ...]
+    whole_numbers: Collection[str] = ()
+    """Columns that are hashed, and were found to hold numbers."""
 
     def parse(self, text: memoryview, file_index: int, first_row: int, num_records: int) -> pa.RecordBatch:
         form = self.forms[file_index]
         try:
             rows = self._decode(text, form)
-        except pa.ArrowInvalid as error:
-            if self.quarantine is None:
-                record, problem, column, value = _explain(str(error), form.names)
-                row = None if record is None else first_row + record
-                raise DataError.at(
-                    problem, *RECORD_SETTINGS, file=form.path, row=row, column=column, value=value
-                ) from error
+        except pa.ArrowInvalid:
             rows = self._decode_carefully(text, file_index, first_row)
         if rows.num_rows != num_records:
             raise DataError(f"{form.path}: {HAS_CHANGED}")
@@ -319,7 +277,7 @@ class ScannedCsv(ScannedRecords):
                     yield from rows(first, middle)
                     yield from rows(middle, end)
                     return
-                _, problem, column, value = _explain(str(error), form.names)
+                problem, column, value = self._explain(str(error), form, part)
                 content = bytes(part).decode(errors="replace").rstrip("\r\n")
                 row = first_row + first
                 self.refuse(file_index, row, problem, column=column, value=value, content=content)
@@ -333,18 +291,21 @@ class ScannedCsv(ScannedRecords):
 
         return pa.Table.from_batches(rows(0, len(starts) - 1)).combine_chunks().to_batches()[0]
 
-
-def _explain(message: str, names: Sequence[str]) -> tuple[int | None, str, str | None, str | None]:
-    """What Arrow says about a bad record: which, and the problem, the column and the value as users know them."""
-    located = _LOCATED.match(message)
-    if located is None:
-        return None, f"cannot be read as CSV: {message}", None, None
-    record = int(located["row"]) - 1
-    column = names[int(located["column"])] if located["column"] else None
-    if bad := _BAD_VALUE.match(located["problem"]):
-        problem = f"is not {bad['type']}; correct it, or declare another type in data_config.input_fields"
-        return record, problem, column, bad["value"]
-    if bad := _BAD_WIDTH.match(located["problem"]):
-        problem = f"has {bad['found']} columns, not {bad['expected']}; is data_config.delimiter right?"
-        return record, problem, None, None
-    return record, located["problem"], column, None
+    def _explain(self, message: str, form: CsvForm, text: memoryview) -> tuple[str, str | None, str | None]:
+        """What Arrow says about a bad record: the problem, the column and the value as users know them."""
+        located = _LOCATED.match(message)
+        if located is None:
+            return f"cannot be read as CSV: {message}", None, None
+        column = form.names[int(located["column"])] if located["column"] else None
+        if bad := _BAD_VALUE.match(located["problem"]):
+            cure = "correct it, or declare another type in data_config.input_fields"
+            if form.delimiter != "," and re.search(_COMMA_NUMBER, bad["value"]):
+                cure = "where a comma is the decimal point, set data_config.decimal to ','"
+            elif column in self.whole_numbers:
+                cure = f"sampled values of this column were whole numbers such as 138.0; {_AS_STRINGS}"
+            return f"is not {bad['type']}; {cure}", column, bad["value"]
+        if bad := _BAD_WIDTH.match(located["problem"]):
+            problem = f"has {bad['found']} columns, not {bad['expected']}; is data_config.delimiter right?"
+            return problem, None, None
+        problem = not_utf8(text) if "invalid UTF8" in located["problem"] else located["problem"]
+        return problem, column, None

@@ -1,7 +1,8 @@
 """The paths of a run file -> the files they mean.
 
 A path is a file, a directory, a glob, or several of these separated by commas, on a local disk or in a store
-(`s3://bucket/folder/*.parquet`). A directory means the data files in it; a glob gives its matches in sorted order.
+(`s3://bucket/folder/*.parquet`). A directory means the data files in it, or those of its partitions
+(`dt=2024-01-01/`); a glob gives its matches in sorted order.
 Everything that can be wrong with a path is found here, before anything is read.
 """
 
@@ -9,7 +10,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Self
@@ -22,7 +23,8 @@ from penstock.readers import FORMATS, TABLE_SCHEME
 TYPE_OF_SUFFIX = {suffix: name for name, row in FORMATS.items() for suffix in row.suffixes}
 """The dataset type that a file's suffix stands for; in a directory, these are the data files."""
 HDF5_SUFFIXES = (".h5", ".hdf5")  # of files that a merge may write, and that no reader reads
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}  # suffixes that stand after the format's own
+ZIP_SUFFIX = ".zip"
+COMPRESSIONS = (".gz", ".zst")  # suffixes that may stand after the format's own
 LISTERS: "Registry[Callable[[Uri], list[DataFile]]]" = Registry(
     "scheme",
     {
@@ -40,6 +42,7 @@ _SHARD = re.compile(r"(\.tfrecords?)-\d+-of-\d+")
 """How TensorFlow names the parts of a set: clicks.tfrecord-00000-of-00004."""
 _SHOWN = 10
 SEPARATOR = "://"
+UTF8 = "utf-8"
 
 
 def is_uri(path: str) -> bool:
@@ -104,10 +107,22 @@ class Uri:
 class DataFile:
     path: str
     size_bytes: int
+    codec: str | None = field(default=None, compare=False)
+    """What text is compressed with, once somebody has looked."""
+    encoding: str = field(default=UTF8, compare=False)
 
     @property
     def name(self) -> str:
         return path_name(self.path)
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether it can only be read from its start."""
+        return self.codec is not None or self.encoding != UTF8
+
+
+def zip_refusal(path: str) -> DataError:
+    return DataError(f"{path}: is a zip archive; unzip it, and name the file that is in it")
 
 
 def data_suffix(path: str) -> str:
@@ -127,6 +142,12 @@ def choose_data_files(names: Iterable[str]) -> list[str]:
     if chosen == [MANIFEST_NAME]:
         chosen = [name for name in shown if data_suffix(name) in HDF5_SUFFIXES] or chosen
     return sorted(arrays or chosen or [name for name in shown if "." not in name])
+
+
+def is_partition(folder_name: str) -> bool:
+    """Whether a folder is named as Hive names those of a table: `dt=2024-01-01`."""
+    key, sign, _ = folder_name.partition("=")
+    return bool(key and sign) and key[0] not in "._"
 
 
 def list_files(path_spec: str, cure: str = "; set train_input_path or eval_input_path") -> list[DataFile]:
@@ -178,13 +199,15 @@ def _files_in(folder: str) -> list[str]:
     except PermissionError as error:
         raise DataError(f"{folder}: no permission to list this directory") from error
     names = [entry.name for entry in entries if entry.is_file()]
-    chosen = choose_data_files(names)
-    if not chosen:
-        raise DataError(f"{folder}: no data files in this directory; {_content(folder)}")
     check_one_split(folder, names)
-    inner = head_folders(names, (entry.name for entry in entries if entry.is_dir()))
+    folders = sorted(entry.name for entry in entries if entry.is_dir())
+    chosen = choose_data_files(names)
+    inner = head_folders(names, folders) if chosen else filter(is_partition, folders)
     paths = [os.path.join(folder, name) for name in chosen]
-    return paths + [path for name in inner for path in _files_in(os.path.join(folder, name))]
+    paths += [path for name in inner for path in _files_in(os.path.join(folder, name))]
+    if not paths and not (is_partition(os.path.basename(folder)) and not _names(folder)):
+        raise DataError(f"{folder}: no data files in this directory; {_content(folder)}")
+    return paths
 
 
 def _missing(path: str) -> DataError:

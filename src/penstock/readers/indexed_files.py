@@ -17,14 +17,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.config.errors import BudgetExceeded, DataError
 from penstock.config.sizes import KIB, MIB, format_size
-from penstock.readers.files import COMPRESSIONS, DataFile
+from penstock.readers.files import UTF8, DataFile
 from penstock.readers.order import Blocks, Int64Array
 from penstock.readers.scan import (
     BlockDecoder,
@@ -34,12 +34,11 @@ from penstock.readers.scan import (
     ScannedFiles,
     ends_checksum,
 )
-from penstock.readers.storage import open_input
 from penstock.readers.stream import Quarantine, row_ids
+from penstock.readers.text_file import TextFile
 from penstock.runtime.budget import Share
 from penstock.runtime.world import max_decode_threads
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some programs begin UTF-8 text with it
 CHUNK_BYTES = MIB
 MAX_RECORD_BYTES = 16 * MIB
 MIN_KEPT_BYTES = 16 * MIB  # of a smaller file the index is not kept: it is made again in no time
@@ -48,67 +47,18 @@ _SAMPLES, _SAMPLE_BYTES = 8, 64 * KIB
 _WHOLE_SAMPLE_BYTES = MIB  # files of up to this many bytes are sampled whole
 _MAX_SAMPLED_FILES = 32
 Chunks = list[tuple[int, int, int]]  # the offset, the bytes and the records of each chunk of a file
-_COPIES = 2  # pieces that exist at once: one is parsed while views of the one before may still be in use
-_MARGIN = 2  # how much shorter than on average the records of a piece may be before it is cut again
+_COPIES = 2  # parts that exist at once: one is parsed while views of the one before may still be in use
 _MAX_OPEN_FILES = 16
-_MIN_PIECE_BYTES = 4 * KIB
-RECORD_SETTINGS = ("data_config.input_fields", "data_config.delimiter")
+_MIN_PART_BYTES = 4 * KIB
+RECORD_SETTINGS = (
+    "data_config.input_fields",
+    "data_config.delimiter",
+    "data_config.encoding",
+    "data_config.decimal to ','",
+)
 """What the problem of a record may name."""
 HAS_CHANGED = "has changed while it was being read"
 Counts = TypeVar("Counts", int, Int64Array)
-
-
-class TextFile:
-    """The decompressed content of one file.
-
-    A plain file is read at any offset. A compressed one is decompressed from its start: reading on is cheap, and
-    so is going back to where the last reading began; anything earlier starts over.
-    """
-
-    def __init__(self, file: DataFile) -> None:
-        self.file = file
-        self._codec = codec_of(file)
-        self._open()
-
-    def _open(self) -> None:
-        self._source: Any = open_input(self.file.path)
-        if self._codec is not None:
-            self._source = pa.CompressedInputStream(self._source, self._codec)  # type: ignore[arg-type]
-        self._last_offset, self._last = 0, b""
-
-    def close(self) -> None:
-        self._source.close()
-
-    def read(self, offset: int, num_bytes: int) -> bytes:
-        """The text from an offset on; shorter than asked for only at its end."""
-        try:
-            if self._codec is None:
-                plain: bytes = self._source.read_at(num_bytes, offset)
-                return plain
-            return self._decompress(offset, num_bytes)
-        except OSError as error:
-            raise DataError(f"{self.file.path}: cannot be read to its end, it is damaged: {error}") from error
-
-    def _decompress(self, offset: int, num_bytes: int) -> bytes:
-        if offset < self._last_offset:
-            self.close()
-            self._open()
-        known = self._last[offset - self._last_offset :]
-        if len(known) >= num_bytes:
-            return known[:num_bytes]
-        skip_bytes = offset - self._last_offset - len(self._last)
-        self._last_offset, self._last = offset, b""
-        while skip_bytes > 0 and (skipped := self._source.read(min(skip_bytes, MIB))):
-            skip_bytes -= len(skipped)
-        while len(known) < num_bytes and (more := self._source.read(num_bytes - len(known))):
-            known += more
-        self._last = known
-        return known
-
-
-def codec_of(file: DataFile) -> str | None:
-    """How a file is compressed; then it can only be read from its start."""
-    return COMPRESSIONS.get(os.path.splitext(file.name.lower())[1])
 
 
 # Framing.
@@ -144,45 +94,6 @@ def line_starts(ends: Int64Array, length: int) -> Int64Array:
 # The index.
 
 
-class TextPiece(NamedTuple):
-    """Whole records, and where they begin in the (decompressed) text."""
-
-    offset: int
-    text: memoryview
-    num_records: int
-
-
-def cut_records(
-    text: TextFile, framing: Framing, start: int, end: int | None, sizes: tuple[int, int]
-) -> Iterator[TextPiece]:
-    """The text from `start` to `end` (None: all of it) in pieces that end with a record.
-
-    `sizes`: how many bytes a piece has where records are short, and how many a record may have at most. The cuts
-    depend on `start` and the sizes alone.
-    """
-    piece_bytes, max_bytes = sizes
-    next_bytes = piece_bytes
-    while end is None or start < end:
-        left_bytes = next_bytes if end is None else min(next_bytes, end - start)
-        content = text.read(start, left_bytes)
-        is_last = len(content) < left_bytes or start + left_bytes == end
-        length, num_records = framing.whole_records(content, is_last)
-        if length:
-            yield TextPiece(start, memoryview(content)[:length], num_records)
-        if is_last:
-            if framing.ends_inside(content):
-                last = start + int(framing.starts(content)[-1])
-                raise DataError(f"{text.file.path}: the record at byte {last} ends inside quotes; close them")
-            return
-        if length == 0 and next_bytes >= max_bytes:
-            raise DataError(
-                f"{text.file.path}: the record at byte {start} does not end within {format_size(max_bytes)}; "
-                "is a quote unbalanced?"
-            )
-        next_bytes = piece_bytes if length else min(2 * next_bytes, max_bytes)
-        start += length
-
-
 class RecordIndex(NamedTuple):
     """Chunks of one file in its order; none is without records."""
 
@@ -197,10 +108,28 @@ class RecordIndex(NamedTuple):
 
 
 def scan_text(file: DataFile, data_start: int, framing: Framing, chunk_bytes: int = CHUNK_BYTES) -> Chunks:
-    sizes = (chunk_bytes, max(chunk_bytes, MAX_RECORD_BYTES))
+    """The text in chunks that end with a record: of about `chunk_bytes`, unless a single record is longer."""
+    chunks: Chunks = []
+    start, next_bytes, max_bytes = data_start, chunk_bytes, max(chunk_bytes, MAX_RECORD_BYTES)
     with closing(TextFile(file)) as text:
-        pieces = cut_records(text, framing, data_start, None, sizes)
-        return [(piece.offset, len(piece.text), piece.num_records) for piece in pieces if piece.num_records]
+        while True:
+            content = text.read(start, next_bytes)
+            is_last = len(content) < next_bytes
+            length, num_records = framing.whole_records(content, is_last)
+            if num_records:
+                chunks.append((start, length, num_records))
+            if is_last:
+                if framing.ends_inside(content):
+                    last = start + int(framing.starts(content)[-1])
+                    raise DataError(f"{file.path}: the record at byte {last} ends inside quotes; close them")
+                return chunks
+            if length == 0 and next_bytes >= max_bytes:
+                size = format_size(max_bytes)
+                raise DataError(
+                    f"{file.path}: the record at byte {start} does not end within {size}; is a quote unbalanced?"
+                )
+            next_bytes = chunk_bytes if length else min(2 * next_bytes, max_bytes)
+            start += length
 
 
 def index_records(
@@ -239,12 +168,11 @@ def index_text(
     files: Sequence[DataFile], data_starts: Iterable[int], framing: Framing, index_dir: Path | None
 ) -> tuple[RecordIndex, ...]:
     """The indexes of files of text, given where the first record of each begins."""
-    return tuple(
-        index_records(
-            file, f"{framing.name} from {start}", index_dir, partial(scan_text, file, start, framing)
-        )
-        for file, start in zip(files, data_starts, strict=True)
-    )
+    indexes = []
+    for file, start in zip(files, data_starts, strict=True):
+        form = f"{framing.name} from {start}" + (f" as {file.encoding}" if file.encoding != UTF8 else "")
+        indexes.append(index_records(file, form, index_dir, partial(scan_text, file, start, framing)))
+    return tuple(indexes)
 
 
 def sample_texts(
@@ -293,10 +221,10 @@ class ScannedRecords(ScannedFiles):
         rows: list[tuple[int, int, int]] = []
         for file_index, (file, index) in enumerate(zip(self.files, self.indexes, strict=True)):
             marks.append((file.name, file.size_bytes, int(index.num_records.sum()), index.checksum))
-            # A chunk of a plain file is a block. A compressed file is one: it cannot be entered in its middle, and
-            # blocks in any order would have to decompress it from its start again and again.
+            # A chunk of a plain file is a block. A compressed or recoded file is one: it cannot be entered in its
+            # middle, and blocks in any order would have to be read from its start again and again.
             numbers = range(len(index.offsets))
-            step = 1 if codec_of(file) is None else max(1, len(numbers))
+            step = max(1, len(numbers)) if file.is_sequential else 1
             first_row = 0
             for first in numbers[::step]:
                 num_rows = int(index.num_records[first : first + step].sum())
@@ -307,20 +235,25 @@ class ScannedRecords(ScannedFiles):
 
     @cached_property
     def sizes(self) -> ReadSizes:
-        # A few rows must fit a piece of a chunk.
-        text_bytes = max(_MIN_PIECE_BYTES, 2 * self.text_row_bytes)
-        min_bytes = _COPIES * self.parse_bytes(text_bytes, text_bytes // self.text_row_bytes)
+        # A few rows must fit a part of a chunk, beside its text.
+        text_bytes = max(_MIN_PART_BYTES, 2 * self.text_row_bytes)
+        part_bytes = self.parse_bytes(text_bytes, text_bytes // self.text_row_bytes)
+        min_bytes = self.max_chunk_bytes * 4 // 3 + _COPIES * part_bytes
         block_bytes = self.row_bytes * max(int(index.num_records.max(initial=1)) for index in self.indexes)
         # Chunks are read whole, several at once: one that is read by each thread, and one that waits for its turn. A
         # compressed file is read by one thread alone.
         costs = [
             self.parse_bytes(index.num_bytes, index.num_records).max(initial=0) for index in self.indexes
         ]
-        whole_bytes = max(min_bytes, _COPIES * int(max(costs)))
-        is_compressed = any(codec_of(file) is not None for file in self.files)
-        decoder_bytes = 0 if is_compressed else whole_bytes + block_bytes
+        whole_bytes = max(min_bytes, self.max_chunk_bytes + _COPIES * int(max(costs)))
+        is_sequential = any(file.is_sequential for file in self.files)
+        decoder_bytes = 0 if is_sequential else whole_bytes + block_bytes
         ample_bytes = max(whole_bytes, max_decode_threads() * decoder_bytes)
         return ReadSizes(min_bytes, ample_bytes, block_bytes, decoder_bytes)
+
+    @cached_property
+    def max_chunk_bytes(self) -> int:
+        return max(int(index.num_bytes.max(initial=0)) for index in self.indexes)
 
     def parse_bytes(self, text_bytes: Counts, num_records: Counts) -> Counts:
         """What parsing takes: for one text, or for each of many."""
@@ -365,7 +298,6 @@ class RecordDecoder(BlockDecoder):
     def __init__(self, scanned: ScannedRecords, share: Share) -> None:
         self._scanned = scanned
         self._share = share
-        self._max_needed_bytes = share.limit_bytes // _COPIES
         self._lease = RollingLease(share, share.limit_bytes)
         self._opened: dict[int, TextFile] = {}
 
@@ -375,75 +307,51 @@ class RecordDecoder(BlockDecoder):
             self._opened.popitem()[1].close()
 
     def batches(self, block: int, first_row: int, end_row: int) -> Iterator[pa.RecordBatch]:
-        """A batch for each chunk of a block, or for each piece of it where the share is small."""
+        """A batch for each chunk of a block, or for each part of it where the share is small."""
         file_index, chunks = self._scanned.chunks[block]
-        num_records = self._scanned.indexes[file_index].num_records
-        row = int(num_records[: chunks.start].sum())
+        index = self._scanned.indexes[file_index]
+        row = int(index.num_records[: chunks.start].sum())
         first_row, end_row = row + first_row, row + end_row  # from here on all rows are those of the file
         for chunk in chunks:
-            if row >= end_row:
-                return
-            if row + num_records[chunk] <= first_row:
-                row += int(num_records[chunk])
-                continue
-            for piece in self._pieces(file_index, chunk):
-                first, end = max(first_row - row, 0), min(end_row - row, piece.num_records)
-                needed_bytes = self._scanned.parse_bytes(len(piece.text), piece.num_records)
-                for start, stop, text in self._fitting(piece, file_index, first, end):
-                    needed_bytes = min(needed_bytes, self._max_needed_bytes)
-                    self._lease.move_on(needed_bytes, retained_bytes=needed_bytes)
-                    yield self._scanned.parse(text, file_index, row + start, stop - start)
-                row += piece.num_records
-                if row >= end_row:
-                    return
+            num_records = int(index.num_records[chunk])
+            first, end = max(first_row - row, 0), min(end_row - row, num_records)
+            if first < end:
+                offset, num_bytes = int(index.offsets[chunk]), int(index.num_bytes[chunk])
+                text = memoryview(self._open(file_index).read(offset, num_bytes))
+                if len(text) < num_bytes:
+                    raise DataError(f"{self._scanned.files[file_index].path}: {HAS_CHANGED}")
+                for start, stop, part in self._parts(text, offset, file_index, num_records, first, end):
+                    part_bytes = self._scanned.parse_bytes(len(part), stop - start)
+                    self._lease.move_on(part_bytes + num_bytes - len(part), part_bytes)
+                    yield self._scanned.parse(part, file_index, row + start, stop - start)
+            row += num_records
 
-    def _pieces(self, file_index: int, chunk: int) -> Iterator[TextPiece]:
-        """A chunk as one piece, or in smaller ones that mostly take half of the share at most."""
-        index, text = self._scanned.indexes[file_index], self._open(file_index)
-        offset, num_bytes, num_records = (
-            int(column[chunk]) for column in (index.offsets, index.num_bytes, index.num_records)
-        )
-        needed_bytes = self._scanned.parse_bytes(num_bytes, num_records)
-        if needed_bytes <= self._max_needed_bytes:
-            content = text.read(offset, num_bytes)
-            if len(content) == num_bytes:
-                yield TextPiece(offset, memoryview(content), num_records)
-                return
-        else:
-            sizes = max(1, num_bytes * self._max_needed_bytes // (_MARGIN * needed_bytes)), num_bytes
-            for piece in cut_records(text, self._scanned.framing, offset, offset + num_bytes, sizes):
-                num_records -= piece.num_records
-                yield piece
-        if num_records != 0:
-            raise DataError(f"{text.file.path}: {HAS_CHANGED}")
-
-    def _fitting(
-        self, piece: TextPiece, file_index: int, first: int, end: int
+    def _parts(
+        self, text: memoryview, offset: int, file_index: int, num_records: int, first: int, end: int
     ) -> Iterator[tuple[int, int, memoryview]]:
-        """Records of a piece, in parts that take half of the share at most: first record, end, and text."""
-        parse_bytes = self._scanned.parse_bytes
-        if first >= end:
-            return
-        fits = parse_bytes(len(piece.text), piece.num_records) <= self._max_needed_bytes
-        if fits and end - first == piece.num_records:
-            yield first, end, piece.text
+        """Records of a chunk in parts of which two fit the share beside its text: first record, end, and text."""
+        parse_bytes, share = self._scanned.parse_bytes, self._share
+        max_text_bytes = min(self._scanned.max_chunk_bytes, share.limit_bytes * 3 // 4)
+        max_bytes = (share.limit_bytes - max_text_bytes) // _COPIES
+        if end - first == num_records and parse_bytes(len(text), num_records) <= max_bytes:
+            yield first, end, text
             return
         path = self._scanned.files[file_index].path
-        starts = np.append(self._scanned.framing.starts(piece.text), len(piece.text))
-        if len(starts) != piece.num_records + 1:
+        starts = np.append(self._scanned.framing.starts(text), len(text))
+        if len(starts) != num_records + 1:
             raise DataError(f"{path}: {HAS_CHANGED}")
         needed_bytes = parse_bytes(starts, np.arange(len(starts)))
         while first < end:
-            limit_bytes = needed_bytes[first] + self._max_needed_bytes
+            limit_bytes = needed_bytes[first] + max_bytes
             stop = min(end, int(np.searchsorted(needed_bytes, limit_bytes, side="right")) - 1)
-            if stop <= first:
-                record_bytes = _COPIES * int(needed_bytes[first + 1] - needed_bytes[first])
+            if stop <= first or len(text) > max_text_bytes:
+                record_bytes = len(text) + _COPIES * int(needed_bytes[first + 1] - needed_bytes[first])
                 raise BudgetExceeded(
-                    f"{path}: the record at byte {piece.offset + int(starts[first])} takes {format_size(record_bytes)} "
-                    f"while it is read and handed on, but {self._share.name} may hold "
-                    f"{format_size(self._share.limit_bytes)}; raise {self._share.setting}, or shorten the record"
+                    f"{path}: the record at byte {offset + int(starts[first])} takes {format_size(record_bytes)} "
+                    f"while it is read and handed on, but {share.name} may hold "
+                    f"{format_size(share.limit_bytes)}; raise {share.setting}, or shorten the record"
                 )
-            yield first, stop, piece.text[starts[first] : starts[stop]]
+            yield first, stop, text[starts[first] : starts[stop]]
             first = stop
 
     def _open(self, file_index: int) -> TextFile:
@@ -451,7 +359,7 @@ class RecordDecoder(BlockDecoder):
         opened = self._opened.pop(file_index, None)
         if opened is None:
             file = self._scanned.files[file_index]
-            max_others = _MAX_OPEN_FILES - 1 if codec_of(file) is None else 0
+            max_others = 0 if file.is_sequential else _MAX_OPEN_FILES - 1
             while len(self._opened) > max_others:
                 self._opened.pop(next(iter(self._opened))).close()
             opened = TextFile(file)

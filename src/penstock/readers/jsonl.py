@@ -20,10 +20,8 @@ from penstock.config.sizes import KIB
 from penstock.readers.columns import declared_types, join_types, project
 from penstock.readers.files import DataFile
 from penstock.readers.indexed_files import (
-    BYTE_ORDER_MARK,
     Framing,
     ScannedRecords,
-    TextFile,
     index_text,
     line_starts,
     sample_texts,
@@ -31,6 +29,7 @@ from penstock.readers.indexed_files import (
 from penstock.readers.order import Int64Array
 from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
+from penstock.readers.text_file import BYTE_ORDER_MARK, TextFile, as_text_files, not_utf8
 
 _START_BYTES = 4 * KIB
 _COPIES_OF_TEXT, _COPIES_OF_LISTS = 3, 8
@@ -67,6 +66,7 @@ class Lines(Framing):
 
 def scan_json(reading: ReadingSection, files: Sequence[DataFile], wanted: ReadRequest) -> ScannedFiles:
     framing = Lines()
+    files = as_text_files(files, reading.encoding)
     indexes = index_text(files, map(_data_start, files), framing, wanted.index_dir)
     sample = _sample_lines(text for _, text in sample_texts(files, indexes, framing))
     declared = declared_types(reading)
@@ -242,7 +242,7 @@ def _read_line(line: bytes, columns: pa.Schema) -> tuple[dict[str, Any], dict[st
     try:
         found = json.loads(line)
     except UnicodeDecodeError:
-        return {}, {"problem": "is not UTF-8 text"}
+        return {}, {"problem": not_utf8(line)}
     except json.JSONDecodeError as error:
         return {}, {"problem": f"is not JSON: {error.msg}: column {error.colno} of the line"}
     if not isinstance(found, dict | None):

@@ -7,7 +7,6 @@ known from a sample, which keeps them in their dictionaries, and every batch is 
 Never through the dataset scanner, which reads ahead without a bound.
 """
 
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -26,6 +25,17 @@ from penstock.config.sizes import KIB, MIB, format_size
 from penstock.readers.columns import join_schemas, project, with_types
 from penstock.readers.files import DataFile
 from penstock.readers.order import Blocks
+from penstock.readers.parquet_footers import (
+    STREAM_BYTES,
+    Footer,
+    Leaf,
+    RowGroup,
+    leaves_of,
+    one_line,
+    page_size,
+    read_footer,
+    row_groups,
+)
 from penstock.readers.scan import (
     BlockDecoder,
     Fingerprint,
@@ -35,9 +45,11 @@ from penstock.readers.scan import (
     ScannedFiles,
 )
 from penstock.readers.sections import ReadingSection
-from penstock.readers.storage import RemoteStream, open_input, read_at
+from penstock.readers.storage import RemoteStream, open_input
 from penstock.readers.stream import ROW_ID_BYTES
 from penstock.runtime.budget import Share
+from penstock.runtime.workers import map_in_threads
+from penstock.runtime.world import max_decode_threads
 
 _MAX_WHOLE_BYTES = 64 * MIB
 """Larger row groups are decoded no faster whole than in parts (measured), and hold more."""
@@ -49,10 +61,6 @@ _SHRINK = 8  # rows that take more than expected are decoded again in batches so
 _MAX_FETCHED_BYTES, _MAX_SAMPLED_FETCH_BYTES = 64 * MIB, 32 * MIB
 """A row group of an object store is fetched at once, as stored, up to this size."""
 _MAX_OPEN_FILES = 16
-_STREAM_BYTES = 64 * KIB  # read at once from the file, per column
-_USUAL_PAGE_BYTES = MIB + 32 * KIB  # what writers make a page or a dictionary by default, and a little more
-_WIDTH_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
-_DECIMAL_BYTES, _VALIDITY_BYTES, _OFFSET_BYTES = 32, 1, 4
 _SAMPLED_GROUPS, _SAMPLED_STORE_GROUPS = 8, 2
 """In a store each look is a request: fewer row groups, and those whole, as stored."""
 _SAMPLED_ROWS, _SAMPLED_BYTES = 1024, 8 * MIB
@@ -71,7 +79,7 @@ class OpenParquet(pq.ParquetFile):
             super().__init__(
                 self.source,
                 pre_buffer=False,
-                buffer_size=_STREAM_BYTES,
+                buffer_size=STREAM_BYTES,
                 page_checksum_verification=True,
                 read_dictionary=list(read_dictionary),
             )
@@ -80,7 +88,7 @@ class OpenParquet(pq.ParquetFile):
             if not isinstance(error, (pa.ArrowException, OSError)):
                 raise
             raise DataError(
-                f"{file.path}: is not a whole Parquet file: {_one_line(error)}; write it again, or leave it out"
+                f"{file.path}: is not a whole Parquet file: {one_line(error)}; write it again, or leave it out"
             ) from error
 
     def close(self, force: bool = True) -> None:
@@ -104,38 +112,8 @@ def _reading(file: DataFile) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         raise DataError(
-            f"{file.path}: cannot be read to its end, it is damaged: {_one_line(error)}; write it again"
+            f"{file.path}: cannot be read to its end, it is damaged: {one_line(error)}; write it again"
         ) from error
-
-
-def _one_line(error: Exception) -> str:
-    return str(error).splitlines()[0].partition(". ")[0].rstrip(".") if str(error) else type(error).__name__
-
-
-class StringChunk(NamedTuple):
-    """A physical column with strings in a row group: what they take in memory is not in the footer."""
-
-    column: str
-    path: str
-    num_values: int
-    uncompressed_bytes: int
-    has_dictionary: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """One row group of one file: what is read, permuted and resumed as a unit. All bytes are of requested columns."""
-
-    file_index: int
-    index: int
-    first_row: int
-    num_rows: int
-    stored_bytes: int
-    number_bytes: int  # in memory, of everything but the characters of strings
-    page_bytes: int  # what pages and dictionaries of numbers take while all columns are decoded at once
-    max_page_bytes: int  # the same of the largest column
-    strings: tuple[StringChunk, ...]
-    stored_ranges: tuple[tuple[int, int], ...]  # of column chunks in a store, by offset and bytes; else none
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,21 +222,21 @@ def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequ
     columns, first_path = request.columns, files[0].path
     groups: list[RowGroup] = []
     marks: list[Fingerprint] = []
-    for file_index, file in enumerate(files):
-        with OpenParquet(file) as opened:
-            num_rows = opened.metadata.num_rows
-            if num_rows or (schema is None and file_index == len(files) - 1):
-                projected = project(opened.schema_arrow, columns, file.path)
+    before: Footer | None = None
+    leaves: list[Leaf] = []
+    footers = map_in_threads(read_footer, files, max_decode_threads())
+    for file_index, (file, footer) in enumerate(zip(files, footers, strict=True)):
+        num_rows = footer.metadata.num_rows
+        if num_rows or (schema is None and file_index == len(files) - 1):
+            if not footer.has_schema_of(before):
+                projected = project(footer.metadata.schema.to_arrow_schema(), columns, file.path)
                 if schema is None:
                     schema, first_path, columns = projected, file.path, projected.names
                 elif not schema.equals(projected):
                     schema = join_schemas(schema, first_path, projected, file.path)
-                groups += _row_groups(opened, file_index, schema.names)
-            # The footer holds the sizes, offsets and statistics of all columns; its length and a magic word follow.
-            tail_offset = max(0, file.size_bytes - 8)
-            footer_bytes = int.from_bytes(read_at(opened.source, 4, tail_offset), "little")
-            footer = read_at(opened.source, footer_bytes, max(0, tail_offset - footer_bytes))
-        marks.append((file.name, file.size_bytes, num_rows, zlib.crc32(footer)))
+                before, leaves = footer, leaves_of(footer.metadata.schema, schema.names)
+            groups += row_groups(footer, file_index, leaves)
+        marks.append((file.name, file.size_bytes, num_rows, footer.checksum))
     assert schema is not None  # that of the last file counts even without rows
     return ScannedParquet(
         files=tuple(files),
@@ -267,55 +245,6 @@ def scan_parquet(_: ReadingSection, files: Sequence[DataFile], request: ReadRequ
         blocks=Blocks.of((group.file_index, group.first_row, group.num_rows) for group in groups),
         groups=tuple(groups),
     )
-
-
-def _row_groups(opened: OpenParquet, file_index: int, columns: Sequence[str]) -> Iterator[RowGroup]:
-    metadata, requested = opened.metadata, frozenset(columns)
-    is_remote = isinstance(opened.source, RemoteStream)
-    leaves = []  # the physical columns of the requested ones: a list of lists or a map has several levels
-    for leaf in range(metadata.num_columns):
-        column = metadata.schema.column(leaf)
-        name = column.path if column.path in requested else column.path.partition(".")[0]
-        if name in requested:
-            is_decimal = column.logical_type.type == "DECIMAL"
-            is_string = column.physical_type == "BYTE_ARRAY" and not is_decimal
-            width = _DECIMAL_BYTES if is_decimal else _WIDTH_BYTES.get(column.physical_type) or column.length
-            value_bytes = _VALIDITY_BYTES + (_OFFSET_BYTES if is_string else width or _DECIMAL_BYTES)
-            leaves.append((leaf, name, column.path, column.max_repetition_level, is_string, value_bytes))
-    first_row = 0
-    for index in range(metadata.num_row_groups):
-        group = metadata.row_group(index)
-        num_rows = group.num_rows
-        stored_bytes = number_bytes = page_bytes = max_page_bytes = 0
-        strings, ranges = [], []
-        for leaf, name, path, depth, is_string, value_bytes in leaves:
-            chunk = group.column(leaf)
-            size, num_values = chunk.total_uncompressed_size, chunk.num_values
-            stored_bytes += chunk.total_compressed_size
-            number_bytes += depth * (num_values + num_rows) * (_OFFSET_BYTES + _VALIDITY_BYTES)
-            number_bytes += num_values * value_bytes
-            if is_string:
-                strings.append(StringChunk(name, path, num_values, size, chunk.has_dictionary_page))
-            else:
-                chunk_bytes = _page_size(size, chunk.has_dictionary_page)
-                page_bytes += chunk_bytes
-                max_page_bytes = max(max_page_bytes, chunk_bytes)
-            if is_remote:
-                start = min(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.data_page_offset)
-                ranges.append((start, chunk.total_compressed_size))
-        if num_rows:
-            sizes = (stored_bytes, number_bytes, page_bytes, max_page_bytes)
-            yield RowGroup(file_index, index, first_row, num_rows, *sizes, tuple(strings), tuple(ranges))
-        first_row += num_rows
-
-
-def _page_size(uncompressed_bytes: int, has_dictionary: bool, usual_bytes: int = 0) -> int:
-    """What a column holds beside its values while it is decoded, at most, unless its pages are unusual."""
-    page_bytes = min(uncompressed_bytes, max(usual_bytes, _USUAL_PAGE_BYTES))
-    held_bytes = page_bytes + min(page_bytes, _STREAM_BYTES)
-    if has_dictionary:  # It is there as read and as decoded.
-        held_bytes += 2 * min(uncompressed_bytes, _USUAL_PAGE_BYTES)
-    return min(held_bytes, 2 * uncompressed_bytes + _STREAM_BYTES)
 
 
 def _string_ends(array: Any) -> tuple[NDArray[np.int64] | None, int]:
@@ -352,7 +281,7 @@ def _needs(group: RowGroup, string_bytes: dict[str, tuple[float, float]]) -> Nee
         max_row_bytes += max(peak, chunk.uncompressed_bytes / num_rows)
         # A writer looks at the size of a page when it has added a thousand values.
         usual_bytes = int(1024 * peak * num_rows / max(1, chunk.num_values))
-        chunk_bytes = _page_size(chunk.uncompressed_bytes, chunk.has_dictionary, usual_bytes)
+        chunk_bytes = page_size(chunk.uncompressed_bytes, chunk.has_dictionary, usual_bytes)
         page_bytes += chunk_bytes
         max_page_bytes = max(max_page_bytes, chunk_bytes)
     group_bytes = max(max_page_bytes, min(page_bytes, _GROUP_BYTES))
@@ -367,7 +296,7 @@ def _split(needs: Sequence[Needs], limit_bytes: int) -> tuple[bool, int, int]:
 
     As many row groups whole as any two neighbours fit the share, whatever their order; -1: none.
     """
-    by_size = sorted(needs, key=lambda need: need.decoded_bytes)
+    by_size = sorted(set(needs), key=lambda need: need.decoded_bytes)
     parts_bytes = [need.parts(limit_bytes)[2] for need in by_size]
     # What those from each one on need in parts, and what those up to each one need whole.
     largest_parts = [*accumulate(reversed(parts_bytes), max, initial=0)][::-1]

@@ -34,6 +34,7 @@ PICKLE_SUFFIXES = (".pkl", ".pickle")
 
 _NPY_MAGIC = b"\x93NUMPY"
 _PICKLE_START = b"\x80"
+_PARTS, _ROWS = (FEATURES, LABELS, MASKS), (list, tuple, np.ndarray)
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _MIN_BYTES, _BYTES_PER_BYTE = 256 * MIB, 40
 """What the process may take beside its imports, small or large: a number of 2 to 9 bytes takes up to 32 in Python."""
@@ -125,7 +126,7 @@ def _serve() -> None:
     arrays: dict[str, NDArray[Any]] = {}
     limit = _set_limits(path)
     try:
-        samples = [_sample(item, names) for item in _samples(path, _content(path))]
+        samples = [_sample(item, names) for item in _samples(path, _content(path), names)]
         if request.get("only_schema"):
             if not samples:
                 raise DataError(
@@ -315,17 +316,22 @@ def _check_lengths(path: Path, parts: Mapping[Any, Any]) -> None:
         raise DataError(f"{path}: its parts have different numbers of samples: {_shown(lengths)}")
 
 
-def _samples(path: Path, content: Any) -> Iterable[Any]:
-    """The samples in what a file holds: a list, an array of objects, one of these by a name, or parts side by side."""
+def _samples(path: Path, content: Any, names: ArrayNames) -> Iterable[Any]:
+    """The samples in what a file holds: a list, an array of objects, one of these by a name, or parts side by side.
+
+    Parts are the features, the labels and the masks of all samples, by name or as three lists.
+    """
     if isinstance(content, np.ndarray) and content.ndim == 0:
         content = content.item()
     if isinstance(content, np.ndarray) and content.ndim == 1:
         return list(content)
     if isinstance(content, list | tuple):
-        return content
+        if len(content) != len(_PARTS) or not all(isinstance(part, _ROWS) for part in content):
+            return content
+        content = dict(zip(_PARTS, content, strict=True))
     if isinstance(content, Mapping) and len(content) == 1:
-        return _samples(path, next(iter(content.values())))
-    if isinstance(content, Mapping) and FEATURES in content:
+        return _samples(path, next(iter(content.values())), names)
+    if isinstance(content, Mapping) and (FEATURES in content or names.features in content):
         _check_lengths(path, content)
         # The rows of an array of objects would be arrays of objects.
         columns = [
@@ -342,9 +348,14 @@ def _samples(path: Path, content: Any) -> Iterable[Any]:
 
 
 def _sample(item: Any, names: ArrayNames) -> Any:
-    """A sample as it is today: heads may have stood side by side with the features, under the names of arrays."""
+    """A sample as it is today: heads may have stood side by side with the features, under the names of arrays.
+
+    So may values inside each part: `{"features": {"strategic_features": [...]}, "labels": {"labels_move": 3}}`.
+    """
     if not isinstance(item, Mapping):
         return item
+    if isinstance(features := item.get(FEATURES), Mapping):
+        item = {**{key: value for key, value in item.items() if key != FEATURES}, **features}
     sample: dict[str, Any] = {}
     beside: dict[str, dict[str, Any]] = {LABELS: {}, MASKS: {}}
     for key, value in item.items():
@@ -357,7 +368,8 @@ def _sample(item: Any, names: ArrayNames) -> Any:
     for part, heads in beside.items():
         own = sample.get(part)
         if own is None or isinstance(own, Mapping):
-            sample[part] = {**(own or {}), **heads} if heads else own or {}
+            named = {(names.part_of(str(head))[1] or head): value for head, value in (own or {}).items()}
+            sample[part] = {**named, **heads}
     return sample
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple, Protocol
@@ -21,7 +22,15 @@ import pyarrow as pa
 from penstock.config.errors import DataError
 from penstock.config.sizes import KIB
 from penstock.readers import READERS
-from penstock.readers.files import HDF5_SUFFIXES, TYPE_OF_SUFFIX, DataFile, data_suffix
+from penstock.readers.columns import declared_types
+from penstock.readers.files import (
+    HDF5_SUFFIXES,
+    TYPE_OF_SUFFIX,
+    ZIP_SUFFIX,
+    DataFile,
+    data_suffix,
+    zip_refusal,
+)
 from penstock.readers.order import Blocks, EpochOrder, Piece, Shard
 from penstock.readers.sections import ReadingSection
 from penstock.readers.storage import open_input, read_at
@@ -115,7 +124,17 @@ def scan_files(reading: ReadingSection, files: Sequence[DataFile], request: Read
     for file in files:
         if file.size_bytes == 0 and dataset_type not in _MAY_BE_EMPTY:
             raise DataError(f"{file.path}: is empty (0 bytes); write it again or leave it out")
-    return READERS.get(dataset_type)(reading, files, request)
+    scan = partial(READERS.get(dataset_type), reading, files)
+    if dataset_type == "OdpsDataset" or not any("=" in file.path for file in files):
+        return scan(request)
+    from penstock.readers.partitions import (
+        partition_values,
+        scan_partitioned,
+    )  # it wraps what is defined here
+
+    values = [partition_values(file) for file in files]
+    keys = [key for key in values[0] if all(key in others for others in values)]
+    return scan_partitioned(scan, request, keys, declared_types(reading)) if keys else scan(request)
 
 
 def dataset_type_of(reading: ReadingSection, files: Sequence[DataFile]) -> str:
@@ -127,12 +146,15 @@ def dataset_type_of(reading: ReadingSection, files: Sequence[DataFile]) -> str:
                 f"{suffixes[suffix].path}: Penstock writes HDF5 for other programs, but does not read it; merge to "
                 "target npy, parquet or ipc"
             )
+    if ZIP_SUFFIX in suffixes:
+        raise zip_refusal(suffixes[ZIP_SUFFIX].path)
     if reading.dataset_type is not None:
         return str(reading.dataset_type)
     types = {TYPE_OF_SUFFIX.get(suffix): file for suffix, file in suffixes.items()}
     if None in types:
         raise DataError(
-            f"{types[None].path}: the suffix does not tell the format; set data_config.dataset_type"
+            f"{types[None].path}: the suffix does not tell the format; set data_config.dataset_type",
+            "data_config.dataset_type",
         )
     if len(types) > 1:
         first, second = list(types.values())[:2]

@@ -1,7 +1,8 @@
 """The part of data_config about reading files: format, columns, and what happens to bad rows."""
 
+import codecs
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import AfterValidator, PositiveInt, model_validator
 
@@ -66,10 +67,19 @@ def _readable(text: str | None) -> str | None:
     return text
 
 
-def _one_character(delimiter: str) -> str:
-    if len(delimiter) != 1:
+def _one_character(delimiter: str | None) -> str | None:
+    if delimiter is not None and len(delimiter) != 1:
         raise ValueError(f"is {delimiter!r}; columns are separated by one character")
     return delimiter
+
+
+def _known_encoding(encoding: str) -> str:
+    """As it is written, but UTF8 is utf-8."""
+    try:
+        "".encode(encoding)  # refuses what is known but makes no bytes of strings
+        return "utf-8" if codecs.lookup(encoding).name == "utf-8" else encoding
+    except (LookupError, ValueError):
+        raise ValueError(f"is {encoding!r}; known are utf-8, latin-1, cp1252, gbk, utf-16, ...") from None
 
 
 def _supported(dataset_type: DatasetType | None) -> DatasetType | None:
@@ -90,11 +100,17 @@ class ReadingSection(Section):
     input_fields_str: Annotated[str | None, AfterValidator(_readable)] = None
     """The same as one text: 'a:BIGINT;b:ARRAY<STRING>'."""
 
-    delimiter: Annotated[str, AfterValidator(_one_character)] = ","
-    """Between the columns of a CSV file."""
+    delimiter: Annotated[str | None, AfterValidator(_one_character)] = None
+    """Between the columns of a CSV file; absent: found among comma, tab, ; and |, in text format a comma."""
 
-    with_header: bool = False
-    """Whether the first line of a CSV file names its columns."""
+    with_header: bool | None = None
+    """Whether the first line of a CSV file names its columns; absent: found from it, in text format false."""
+
+    encoding: Annotated[str, AfterValidator(_known_encoding)] = "utf-8"
+    """Of CSV and JSON files, such as latin-1, cp1252, gbk or utf-16."""
+
+    decimal: Literal[".", ","] = "."
+    """Between the whole part of a number and its fraction, in CSV files."""
 
     bad_rows: BadRows = BadRows.error
     """error: stop at a row that cannot be used. quarantine: write it aside with the reason, and go on."""
@@ -117,6 +133,12 @@ class ReadingSection(Section):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"input_fields and input_fields_str name '{twice[0]}' more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _point_is_no_delimiter(self) -> Self:
+        if self.decimal == self.delimiter:
+            raise ValueError(f"decimal and delimiter are both '{self.decimal}'; such files cannot be read")
         return self
 
     def resolved_input_fields(self) -> list[Field]:

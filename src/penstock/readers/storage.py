@@ -29,6 +29,7 @@ from penstock.readers.files import (
     choose_data_files,
     describe_content,
     head_folders,
+    is_partition,
     is_uri,
 )
 
@@ -289,13 +290,14 @@ def _entries(folder: Uri, recursive: bool = False) -> list[tuple[Uri, pa_fs.File
 def _files_in(folder: Uri) -> list[DataFile]:
     entries = _entries(folder)
     files = {info.base_name: DataFile(str(uri), info.size) for uri, info in entries if _is_file(info)}
-    chosen = choose_data_files(files)
-    if not chosen:
-        raise DataError(f"{folder}: no data files in this directory; {_content(folder, entries)}")
     check_one_split(str(folder), files)
     folders = {info.base_name: uri for uri, info in entries if info.type is pa_fs.FileType.Directory}
-    inner = [file for name in head_folders(files, folders) for file in _files_in(folders[name])]
-    return [files[name] for name in chosen] + inner
+    found = [files[name] for name in choose_data_files(files)]
+    inner = head_folders(files, folders) if found else filter(is_partition, folders)
+    found += [file for name in inner for file in _files_in(folders[name])]
+    if not found:
+        raise DataError(f"{folder}: no data files in this directory; {_content(folder, entries)}")
+    return found
 
 
 def _is_file(info: pa_fs.FileInfo) -> bool:

@@ -23,7 +23,6 @@ from penstock.readers.indexed_files import (
     Chunks,
     Framing,
     ScannedRecords,
-    TextFile,
     index_records,
     sample_texts,
 )
@@ -31,6 +30,7 @@ from penstock.readers.order import Int64Array
 from penstock.readers.scan import ReadRequest, ScannedFiles
 from penstock.readers.sections import ReadingSection
 from penstock.readers.stream import ROW_COLUMN, ROW_FIELD
+from penstock.readers.text_file import TextFile, as_text_files
 from penstock.readers.tfrecord_columns import (
     ANY_LENGTH,
     DECLARE,
@@ -47,7 +47,6 @@ from penstock.readers.tfrecord_columns import (
 from penstock.readers.tfrecord_kernels import BYTES_KIND, FLOAT_KIND, INT64_KIND
 
 _MAX_RECORD_BYTES = 2**31 - 1  # what protobuf allows, and what the offsets of cells are counted in
-_GZIP_MAGIC = b"\x1f\x8b"
 _OFFSET_BYTES = 4
 _MAX_KEYS = 65_536  # that a sampled part of a file may have
 _TYPES = {BYTES_KIND: "bytes", FLOAT_KIND: "float32", INT64_KIND: "int64"}
@@ -110,6 +109,7 @@ def _scan(
     files: Sequence[DataFile], wanted: ReadRequest, declared: Mapping[str, RecordFeature]
 ) -> ScannedFiles:
     framing = TFRecordFraming()
+    files = as_text_files(files)
     indexes = tuple(
         index_records(file, framing.name, wanted.index_dir, partial(scan_file, file)) for file in files
     )
@@ -118,6 +118,8 @@ def _scan(
     known = set(declared) | set(sample.found)
     if not known and sample.problem:
         raise DataError(f"{sample.problem}; no other record was found")
+    if sample.bad_name and not (wanted.columns and known.issuperset(wanted.columns)):
+        raise DataError(f"{sample.bad_name}; name the columns to read, or write it again")
     names = sorted(known) if wanted.columns is None else wanted.columns
     for name in names:
         if name not in known and not sample.num_rows:
@@ -193,9 +195,6 @@ def scan_file(file: DataFile) -> Chunks:
                         )
                     num_records = 1
             except UnusableRecord as bad:
-                if row + bad.row == 0 and content.startswith(_GZIP_MAGIC):
-                    problem = "is compressed with gzip; give it a name that ends with .gz"
-                    raise DataError(f"{file.path}: {problem}") from bad
                 at = offset + _bytes_before(content, bad.row)
                 raise DataError(f"{file.path}: record {row + bad.row} at byte {at}: {bad.problem}") from bad
             chunks.append((offset, num_bytes, num_records))
@@ -251,6 +250,7 @@ class _Sample:
     num_rows: int = 0
     record_bytes: int = 1  # of a record as it stands in the files: the largest mean of a sampled part
     problem: str | None = None
+    bad_name: str | None = None  # of a feature that nobody can ask for: a problem where all features are read
 
     def row_bytes(self, features: Mapping[str, RecordFeature]) -> int:
         num_bytes = 0
@@ -281,10 +281,9 @@ def _look_at(files: Sequence[DataFile], texts: Iterable[tuple[int, bytes]]) -> _
         for begin, end, kind in keys.tolist():
             try:
                 name = text[begin:end].decode()
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{path}: has a feature whose name is not UTF-8: {text[begin:end]!r}"
-                ) from error
+            except UnicodeDecodeError:
+                sample.bad_name = f"{path}: has a feature whose name is not UTF-8: {text[begin:end]!r}"
+                continue
             features.setdefault(name, RecordFeature(_TYPES[kind], ANY_LENGTH))
             sample.found.setdefault(name, _Found()).files.setdefault(kind, path)
         cells = ExampleParser(features).locate(text, num_rows, pass_over)

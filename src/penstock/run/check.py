@@ -5,15 +5,17 @@ from pathlib import Path
 
 from penstock.config.sizes import format_size
 from penstock.observe.listeners import warn_of_histograms
-from penstock.observe.summary import aligned, counted
+from penstock.observe.summary import aligned, counted, number
 from penstock.prep.prepare import Preview, preview
 from penstock.run.evaluate import training_evaluator
 from penstock.run.preparation import is_measured, merge_options, preprocessing_of, reading_of
+from penstock.run.remarks import remarks
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.restore import checkpoint_at
 from penstock.run.run_config import RunConfig
 from penstock.run.session import computing
-from penstock.run.training import build_training, plan_training, with_joined_batches
+from penstock.run.training import build_training, plan_training, profile_training_data, with_joined_batches
+from penstock.run.unknown_values import sample_remarks
 from penstock.runtime.memory import limit_of
 from penstock.runtime.sections import OnExceed
 from penstock.training.trainer import no_batch
@@ -30,6 +32,9 @@ def check(run: RunConfig) -> str:
     with ExitStack() as stack:
         session = stack.enter_context(computing(run))
         plan = plan_training(run, session)
+        look = profile_training_data(run, plan, session.monitor.sample())
+        found = [*remarks(run, plan, look), *sample_remarks(look.record)]
+        plan = plan.expecting({}, look.record["column_kinds"])
         training = stack.enter_context(build_training(run, session, plan))
         one_batch = {"eval_config": run.eval_config.model_copy(update={"num_steps": 1})}
         evaluator = training_evaluator(run.model_copy(update=one_batch), training, session)
@@ -54,12 +59,14 @@ def check(run: RunConfig) -> str:
             [
                 ("data", f"{counted(len(scanned.files), 'file')}, {columns} read"),
                 ("model", f"{num_parameters:,} parameters"),
-                ("first batch", f"{batch.num_rows:,} rows, loss {outcome.loss:.4f}"),
+                ("first batch", f"{batch.num_rows:,} rows, loss {number(outcome.loss)}"),
                 (
                     "memory",
                     f"{planned} of {format_size(budget.limit_bytes)} planned (by stage: penstock plan)",
                 ),
-                ("check", "all good; nothing was written"),
+                *([("look", f"the columns were not looked at: {look.problem}")] if look.problem else []),
+                *(("remark", remark) for remark in found),
+                ("check", f"{counted(len(found), 'remark') if found else 'all good'}; nothing was written"),
             ]
         )
 

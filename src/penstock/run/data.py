@@ -1,16 +1,19 @@
 """From the data section of a run to a chain of the data path, its memory, and batches."""
 
+import json
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from penstock.config.errors import ConfigError, DataError
+from penstock.config.errors import BudgetExceeded, ConfigError, DataError
 from penstock.config.section import Section
-from penstock.config.sizes import format_size
+from penstock.config.sizes import MIB, format_size
 from penstock.data.chain import ByCost, ByRows, Chain, open_rows
 from penstock.data.cut import CostRules
 from penstock.data.dataset import Dataset
@@ -23,7 +26,7 @@ from penstock.data.sections import Oversize
 from penstock.data.shuffle import Bucketing, ShuffleQuality
 from penstock.data.sources import ArraySource, columns_in
 from penstock.features import build_features
-from penstock.features.id_feature import SparseIds
+from penstock.features.masking import Masking
 from penstock.features.parser import Parser
 from penstock.features.sections import named_features
 from penstock.models.sections import ModelConfig
@@ -35,8 +38,8 @@ from penstock.readers.scan import ONE_SHARD, ReadRequest, ScannedFiles, dataset_
 from penstock.readers.sections import BadRows
 from penstock.readers.stream import Quarantine
 from penstock.run.requirements import model_section, require_available
-from penstock.run.run_config import DataConfig, RunConfig, with_format_of
-from penstock.runtime.budget import MemoryBudget
+from penstock.run.run_config import DataConfig, RunConfig, used_features, with_format_of
+from penstock.runtime.budget import MemoryBudget, Share
 from penstock.runtime.world import State
 from penstock.tensors.batch import Batch
 from penstock.tensors.loader import BatchLoader, pack
@@ -47,15 +50,37 @@ _SAMPLED = ("CsvDataset", "JsonDataset")
 """Formats that do not say the types of their columns."""
 
 
-def build_parser(run: RunConfig, file_paths: Sequence[str] = (), with_labels: bool = True) -> Parser:
+def build_parser(
+    run: RunConfig,
+    file_paths: Sequence[str] = (),
+    with_labels: bool = True,
+    counts_values: bool = False,
+    hides_values: bool = False,
+) -> Parser:
     """The parser of the features that the model uses; without labels, for prediction, it reads no sessions either."""
     data, model = run.data_config, model_section(run)
     labels, weights = (data.label_fields, data.sample_weight_fields) if with_labels else ((), ())
     binary, masks, sessions = model.label_columns(data.label_fields)
     session_columns = columns_of(run, sessions) if sessions and with_labels else {}
-    used = {name for group in model.feature_groups for name in group.feature_names}
-    features = build_features(run.feature_configs, data, used)
-    return Parser(features, labels, weights, tuple(file_paths), binary, masks, session_columns)
+    single = {tower.task_space_indicator_label for tower in model.task_towers}
+    single |= {getattr(tower, "label_name", None) for tower in model.task_towers} or {*data.label_fields[:1]}
+    features = build_features(run.feature_configs, data, used_features(run))
+    return Parser(
+        *(
+            features,
+            labels,
+            weights,
+            tuple(file_paths),
+            binary,
+            [*filter(None, single)],
+            masks,
+            session_columns,
+        ),
+        label_map=data.label_map,
+        counts_values=counts_values,
+        num_threads=data.fg_threads,
+        masking=Masking(data.sample_mask_prob, data.seed) if hides_values and data.sample_mask_prob else None,
+    )
 
 
 def build_batch(
@@ -65,6 +90,12 @@ def build_batch(
     require_available(run)
     labels = [*run.data_config.label_fields, *run.data_config.sample_weight_fields]
     parser = build_parser(run, with_labels=all(name in table.schema.names for name in labels))
+    return parsed_batch(parser, table, reserved_columns)
+
+
+def parsed_batch(
+    parser: Parser, table: pa.Table | pa.RecordBatch, reserved_columns: Sequence[str] = ()
+) -> Batch:
     needed = project(table.schema, [*dict.fromkeys([*parser.columns, *reserved_columns])], "the table")
     batch = table.select(needed.names)
     if isinstance(batch, pa.Table):
@@ -97,6 +128,14 @@ def columns_of(run: RunConfig, names: Sequence[str]) -> dict[str, str]:
     return {name: inputs[name][0] if name in inputs else name for name in names}
 
 
+class LargestBatch(NamedTuple):
+    num_rows: int
+    row_bytes: int
+    """Of a row as it is read."""
+    setting: str
+    """What makes it smaller."""
+
+
 @dataclass(frozen=True, slots=True)
 class DataSource:
     scanned: ScannedFiles
@@ -111,10 +150,20 @@ class DataSource:
     quarantine: Quarantine | None = None
     request: ReadRequest = field(default_factory=ReadRequest)
     """What the scan was asked for."""
+    rows_setting: str = "data_config.batch_size"
+    """What makes batches smaller."""
+
+    def expecting(self, kinds: Mapping[str, str]) -> "DataSource":
+        """The same, but a column of another kind than in training is refused where that would change ids."""
+        return replace(self, parser=replace(self.parser, trained_kinds=kinds))
 
     @property
     def by_cost(self) -> bool:
         return isinstance(self.cut, ByCost)
+
+    @property
+    def largest_batch(self) -> LargestBatch:
+        return LargestBatch(self.max_batch_rows, self.scanned.row_bytes, self.rows_setting)
 
     def num_batches(self, shard: Shard = ONE_SHARD) -> int | None:
         """Batches of one epoch; None where they are cut by cost, which depends on the order of the rows."""
@@ -149,9 +198,13 @@ def source_of(
     if not path:
         raise ConfigError.at(key, f"is required by this command; set it, or give --{key}")
     files = list_files(path)
-    parser = build_parser(run, [file.path for file in files], with_labels=mode != "predict")
+    paths = [file.path for file in files]
+    is_training = mode == "train"
+    parser = build_parser(
+        run, paths, mode != "predict", counts_values=not is_training, hides_values=is_training
+    )
     if reserved_columns is None:
-        reserved_columns = tuple(group_columns(run, training=mode == "train").values())
+        reserved_columns = tuple(group_columns(run, training=is_training).values())
     folder = None if run_folder is None else run_folder / "data" / purpose
     return open_source(run.data_config, files, parser, reserved_columns, folder, mode, batch_size)
 
@@ -202,8 +255,7 @@ def open_source(
         if quarantine is not None:
             quarantine = Quarantine(quarantine.path, quarantine.limit, file_paths)
     if scanned.num_rows:  # types sampled from no rows say nothing
-        if dataset_type_of(data, scanned.files) in _SAMPLED:
-            _check_sampled_labels(data, scanned, [*parser.label_fields, *parser.sample_weight_fields])
+        _check_labels(data, scanned, parser)
         parser.warm(scanned.columns)
     for key, measure in measures.items():  # the first file stands for all: they have one type
         try:
@@ -216,8 +268,22 @@ def open_source(
     cut = _cut(data, cost, mode, batch_size)
     max_rows = cut.num_rows if isinstance(cut, ByRows) else data.max_batch_rows or data.batch_size
     bucketing = Bucketing(length, max_rows) if isinstance(length, SequenceLength) else None
+    rows_setting = "data_config.batch_size" if mode == "train" else "data_config.eval_batch_size"
+    if isinstance(cut, ByCost):
+        rows_setting = "data_config.max_batch_rows"
+    elif batch_size is not None:
+        rows_setting = "--batch_size"
     return DataSource(
-        scanned, parser, cut, max_rows, tuple(reserved_columns), cost, bucketing, quarantine, request
+        scanned,
+        parser,
+        cut,
+        max_rows,
+        tuple(reserved_columns),
+        cost,
+        bucketing,
+        quarantine,
+        request,
+        rows_setting,
     )
 
 
@@ -256,9 +322,9 @@ def pieces_of(run: RunConfig, table: pa.Table) -> Iterator[pa.Table]:
 def _row_measures(data: DataConfig, parser: Parser) -> "dict[str, CostOf | SequenceLength]":
     """What cutting and bucketing measure of a row, by its key; names of features stand for their columns."""
     sequences = {
-        feature.name: SequenceLength(feature.source.column, feature.source.separator.decode())
+        feature.name: SequenceLength(feature.inputs[0], next(iter(feature.separators), ""))
         for feature in parser.features
-        if isinstance(feature, SparseIds)
+        if feature.table is not None and feature.inputs
     }
     found: dict[str, CostOf | SequenceLength] = {}
     if data.sample_cost_field:
@@ -270,18 +336,64 @@ def _row_measures(data: DataConfig, parser: Parser) -> "dict[str, CostOf | Seque
     return found
 
 
-def _check_sampled_labels(data: DataConfig, scanned: ScannedFiles, columns: Sequence[str]) -> None:
-    """Refuse labels and weights that samples made text of, with what to declare so that bad values are found."""
+def _check_labels(data: DataConfig, scanned: ScannedFiles, parser: Parser) -> None:
+    """Refuse labels and weights that are strings, with the cure.
+
+    Strings of which none is a number are words, which data_config.label_map gives a meaning. In CSV and JSON a few bad
+    values make strings of numbers: there a declared type finds the bad ones.
+    """
     declared = {field.input_name for field in data.resolved_input_fields() if field.input_type is not None}
-    for name in columns:
-        if name not in declared and pa.types.is_string(scanned.columns.field(name).type):
+    is_sampled = dataset_type_of(data, scanned.files) in _SAMPLED
+    file = scanned.files[0].path if len(scanned.files) == 1 else None
+    for name in [*parser.label_fields, *parser.sample_weight_fields]:
+        kind = scanned.columns.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if name in parser.label_map or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            continue
+        words = _words(scanned, name) if name in parser.label_fields else []
+        are_numbers = any(_NUMBER.fullmatch(word) for word in words)
+        if words and not (is_sampled and are_numbers):
+            # Sorted, no comes before yes, and <=50K before >50K.
+            shown = [word if _PLAIN_KEY.fullmatch(word) else json.dumps(word) for word in words[:_MAX_WORDS]]
+            meanings = ", ".join(f"{word}: {number}" for number, word in enumerate(shown))
+            more = f", and {len(words) - _MAX_WORDS:,} more" if len(words) > _MAX_WORDS else ""
+            raise DataError.at(
+                f"holds strings ({', '.join(shown)}{more}) where a label is a number; say what they mean in "
+                f"data_config.label_map: {{{name}: {{{meanings}{', ...' if more else ''}}}}}",
+                file=scanned.files[0].path,
+                column=name,
+            )
+        if is_sampled and name not in declared:
             raise DataError.at(
                 "not all of its values are numbers, so that it was taken for text; declare its type in "
                 f"data_config.input_fields ({{input_name: {name}, input_type: INT64}}): then the first bad row is "
                 "named, or with data_config.bad_rows: quarantine all of them are set aside",
-                file=scanned.files[0].path if len(scanned.files) == 1 else None,
+                file=file,
                 column=name,
             )
+
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_PLAIN_KEY = re.compile(r"[^\W\d][\w.-]*")
+"""What needs no quotes as a key of YAML."""
+_MAX_WORDS = 8
+_WORD_ROWS, _WORD_BYTES = 4096, 32 * MIB
+
+
+def _words(scanned: ScannedFiles, column: str) -> list[str]:
+    """The strings of a column in the first rows of some blocks, sorted; none where these cannot be read."""
+    last = len(scanned.blocks.num_rows) - 1
+    found: set[str] = set()
+    try:
+        share = Share("the words of labels", max(_WORD_BYTES, scanned.sizes.min_bytes))
+        with closing(scanned.decoder(share)) as decoder:
+            for block in sorted({0, last // 2, last}):
+                end_row = min(_WORD_ROWS, int(scanned.blocks.num_rows[block]))
+                for batch in decoder.batches(block, 0, end_row):
+                    found.update(filter(None, batch.column(column).to_pylist()))
+    except (DataError, BudgetExceeded):
+        logger.debug("the words of '%s' were not read", column, exc_info=True)
+    return sorted(found)
 
 
 def plan_data_path(
@@ -311,14 +423,15 @@ def plan_data_path(
             )
         elif not by_cost and num_shuffle_rows > data.batch_size:
             num_shuffle_rows -= num_shuffle_rows % data.batch_size
-    num_rows = num_shuffle_rows or 0
+    num_rows, num_workers, num_batches = num_shuffle_rows or 0, data.num_workers or 0, source.num_batches()
     num_workers = share_data_path(
         budget,
         {"": source.scanned, **(others or {})},
         shuffle_rows=num_rows,
         prefetch_bytes=data.prefetch,
         by_cost=by_cost,
-        num_workers=data.num_workers or 0,
+        # One that has no batch to parse is not started.
+        num_workers=num_workers if num_batches is None else min(num_workers, num_batches),
         batch_rows=source.max_batch_rows,
     )
     return num_rows, num_workers

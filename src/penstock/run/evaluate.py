@@ -2,19 +2,19 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, takewhile
 from pathlib import Path
 
-import pyarrow as pa
-
 from penstock.config.errors import ConfigError
 from penstock.data.memory_plan import EVALUATION, share_data_path
+from penstock.features.value_counts import ValueCounts
 from penstock.observe.summary import StageUse, measured_use
 from penstock.run.data import DataSource, group_columns, open_batches, source_of
+from penstock.run.feature_meaning import trained_kinds
 from penstock.run.requirements import require_for_evaluation, scores_by_averages
 from penstock.run.restore import CHECKPOINT_WORDS, open_scoring
 from penstock.run.run_config import RunConfig
@@ -27,11 +27,12 @@ from penstock.run.training import (
     metrics_of,
     share_metrics,
 )
+from penstock.run.unknown_values import warn_of_unknown
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.durable import finite, replace_text
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import ProgressLogger
-from penstock.training.evaluate import Evaluation
+from penstock.training.evaluate import Evaluation, counts_record
 from penstock.training.evaluate import evaluate as evaluate_loop
 from penstock.training.model_dir import NAMES_OF_A_RUN, ModelDir
 from penstock.training.task_metrics import TaskMetrics
@@ -67,6 +68,7 @@ def evaluate_model(
         plain=plain or during_training,
         show_end=not during_training,
     )
+    session.settled_bytes()  # what steps of training left behind is not beside those of evaluation
     with ExitStack() as stack:
         stack.enter_context(session.monitor.stage("evaluate"))
         if averages is not None and scores_by_averages(run):
@@ -83,8 +85,7 @@ def evaluate_model(
             on_batch=lambda _: bar.advance(),
             collectives=peers,
         )
-    # What the pool keeps for later is not needed before the next evaluation.
-    pa.default_memory_pool().release_unused()
+    session.settled_bytes()
     if interrupted():
         return None
     if evaluation.rows == 0:
@@ -120,10 +121,17 @@ class EvaluationResult:
     bad_rows: Path | None = None
     """Where they are, with the reasons."""
 
+    @property
+    def value_counts(self) -> Mapping[str, ValueCounts]:
+        """By feature with a vocabulary or num_buckets: values that the model does not know, and rows without one."""
+        return self.evaluation.value_counts
+
 
 def evaluate(run: RunConfig, checkpoint: str | Path | None = None) -> dict[str, float]:
     """Evaluate a checkpoint ('latest', 'best' or a path) on the run's eval_input_path; metrics and losses by name."""
-    return evaluate_checkpoint(run, None if checkpoint is None else str(checkpoint)).evaluation.values
+    result = evaluate_checkpoint(run, None if checkpoint is None else str(checkpoint))
+    warn_of_unknown(result.value_counts)
+    return result.evaluation.values
 
 
 def evaluate_checkpoint(
@@ -145,12 +153,12 @@ def evaluate_checkpoint(
             # Before anything is kept of the data in a folder that is no run.
             ModelDir(Path(run.model_dir)).require_checkpoints()
         source = source_of(run, "eval_input_path", Path(run.model_dir))
-        sharded, opened, budget = open_scoring(run, checkpoint, session, source.max_batch_rows)
+        sharded, opened, budget = open_scoring(run, checkpoint, session, source.largest_batch)
         model_bytes = max(0, session.monitor.sample() - budget.shares["process"].limit_bytes)
         share_metrics(budget, METRICS, metrics_of(sharded.model, "metrics"), evaluation_rows(run, source))
         prefetch_bytes = run.data_config.prefetch
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=prefetch_bytes, by_cost=source.by_cost)
-        interrupted = session.monitor.must_stop
+        interrupted, source = session.monitor.must_stop, source.expecting(trained_kinds(opened))
         evaluation = evaluate_model(
             run, source, sharded, budget, session, interrupted, during_training=False, plain=plain
         )
@@ -176,6 +184,7 @@ def evaluate_checkpoint(
             "metrics": evaluation.metrics,
             "losses": evaluation.losses,
             **({"remarks": evaluation.remarks} if evaluation.remarks else {}),
+            **({"value_counts": counts} if (counts := counts_record(result.value_counts)) else {}),
         }
         text = json.dumps(finite(facts), indent=2, allow_nan=False) + "\n"
         replace_text(Path(run.model_dir) / result_filename, text)

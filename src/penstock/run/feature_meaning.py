@@ -14,9 +14,12 @@ from penstock.config.errors import CheckpointError
 from penstock.features.sections import FgMode, named_features
 from penstock.run.requirements import model_section
 from penstock.run.run_config import RunConfig
+from penstock.run.run_defaults import OF_RAW_COLUMNS
 
 FEATURES_DOCUMENT = "features"
 """The name of the description among the documents of a checkpoint."""
+COLUMN_KINDS_DOCUMENT = "column_kinds"
+"""The kind of every input column in training (features.value_counts); older checkpoints do not have it."""
 
 Meaning = dict[str, Any]
 
@@ -29,17 +32,21 @@ _WITHOUT_MEANING = frozenset(
         "num_buckets",  # an id is its row; this and the next two show in the shapes and types of tensors
         "embedding_dim",
         "data_type",
+        "use_mask",
+        "operator_lib_file",
+        "is_op_thread_safe",
     }
 )
 """Options that change no id and no number. Every other option counts, also one that is added later."""
 
-_TEXT_OPTIONS = (
-    "expression separator default_value normalizer boundaries hash_bucket_size vocab_list vocab_dict vocab_file "
-    "default_bucketize_value fg_value_type"
+_OF_RECIPES = (
+    *("map", "key", "nested_map", "pkey", "skey", "query", "title", "document", "method", "kv_delimiter"),
+    *("combiner", "value_map", "value_separator", "need_discrete", "need_key", "show_pkey", "show_skey"),
 )
 _UNUSED_IN_MODE: Mapping[FgMode, frozenset[str]] = {
-    FgMode.FG_NONE: frozenset(_TEXT_OPTIONS.split()),
+    FgMode.FG_NONE: frozenset({*OF_RAW_COLUMNS, *_OF_RECIPES, "fg_value_type"}),
     FgMode.FG_NORMAL: frozenset({"fg_encoded_default_value"}),
+    FgMode.FG_DAG: frozenset({"fg_encoded_default_value"}),
 }
 """Options that a mode does not read: with FG_NONE columns hold ids and numbers already."""
 
@@ -55,7 +62,7 @@ def feature_meaning(run: RunConfig) -> Meaning:
     excluded = {*_WITHOUT_MEANING, *_UNUSED_IN_MODE.get(mode, ())}
     features: Meaning = {}
     for named in named_features(run.feature_configs):
-        if named.name in used:
+        if named.name in used or named.section.stub_type:
             options = named.section.model_dump(mode="json", exclude=excluded)
             for name in _EMPTY_IS_ABSENT & options.keys():
                 options[name] = options[name] or None
@@ -85,6 +92,12 @@ def other_meaning(checkpoint: Checkpoint, run: RunConfig) -> str | None:
         return f"{checkpoint.path}: does not say what its features mean"
     difference = next(differences(checkpoint.documents[FEATURES_DOCUMENT], feature_meaning(run)), None)
     return f"{checkpoint.path}: {difference}" if difference else None
+
+
+def trained_kinds(checkpoint: Checkpoint) -> dict[str, str]:
+    """The kinds of columns that a checkpoint was trained on, as far as it says them."""
+    found: dict[str, str] = checkpoint.documents.get(COLUMN_KINDS_DOCUMENT, {})
+    return found
 
 
 def differences(saved: Meaning, current: Meaning) -> Iterator[str]:

@@ -1,26 +1,31 @@
 """The command `predict` as a function, and where predictions go."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import torch
 
 from penstock.config.errors import ConfigError, hint
 from penstock.data.memory_plan import share_data_path
+from penstock.features.value_counts import ValueCounts, add_counts
 from penstock.observe.summary import StageUse, measured_use
 from penstock.readers.sections import BadRows
 from penstock.readers.table_write import require_free, write_output
-from penstock.run.data import build_batch, open_batches, pieces_of, source_of
+from penstock.run.data import LargestBatch, build_parser, open_batches, parsed_batch, pieces_of, source_of
+from penstock.run.feature_meaning import trained_kinds
 from penstock.run.requirements import require_for_prediction
 from penstock.run.restore import open_scoring
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
+from penstock.run.unknown_values import warn_of_unknown
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.progress import ProgressLogger
+from penstock.tensors.batch import Batch
 from penstock.training.evaluate import predict as predict_loop
 
 
@@ -33,6 +38,8 @@ class PredictionResult:
     memory: MemoryReport
     stages: Sequence[StageUse] = ()
     """What each stage was to hold, and what it held."""
+    value_counts: Mapping[str, ValueCounts] = field(default_factory=dict)
+    """By feature with a vocabulary or num_buckets: values that the model does not know, and rows without one."""
 
 
 def predict(
@@ -60,19 +67,28 @@ def predict(
             )
         require_for_prediction(run)
         table, data = table_or_path, run.data_config
-        max_rows = data.resolved_eval_batch_size()
+        max_rows, setting = data.resolved_eval_batch_size(), "data_config.eval_batch_size"
         if data.batch_cost_size is not None:
-            max_rows = data.max_batch_rows or data.batch_size
+            max_rows, setting = data.max_batch_rows or data.batch_size, "data_config.max_batch_rows"
+        row_bytes = -(-table.nbytes // max(1, table.num_rows))
+        largest = LargestBatch(min(max_rows, table.num_rows), row_bytes, setting)
         with computing(run) as session:
-            model, _, _ = open_scoring(run, checkpoint, session, max_rows)
-            pieces = pieces_of(run, table)
-            scored = (build_batch(run, piece, reserved_columns).to(model.device) for piece in pieces)
-            return pa.Table.from_batches(list(predict_loop(model.module, model.model, scored)))
+            model, opened_checkpoint, _ = open_scoring(run, checkpoint, session, largest)
+            parser = build_parser(run, with_labels=False, counts_values=True)
+            parser = replace(parser, trained_kinds=trained_kinds(opened_checkpoint))
+            counts: dict[str, ValueCounts] = {}
+            batches = (parsed_batch(parser, piece, reserved_columns) for piece in pieces_of(run, table))
+            scored = predict_loop(model.module, model.model, _counted(batches, counts, model.device))
+            found = pa.Table.from_batches(list(scored))
+        warn_of_unknown(counts)
+        return found
     options: dict[str, Any] = {"reserved_columns": reserved_columns, "checkpoint": checkpoint}
     if output is not None:
         return predict_files(run, str(table_or_path), str(output), **options)
-    with opened(run, str(table_or_path), **options) as (_, _, _, batches):
-        return pa.Table.from_batches(list(batches))
+    with opened(run, str(table_or_path), **options) as scoring:
+        found = pa.Table.from_batches(list(scoring.batches))
+    warn_of_unknown(scoring.value_counts)
+    return found
 
 
 def predict_files(run: RunConfig, input_path: str, output_path: str, **options: Any) -> PredictionResult:
@@ -83,12 +99,41 @@ def predict_files(run: RunConfig, input_path: str, output_path: str, **options: 
     started_at = time.perf_counter()
     output = Path(output_path)
     require_free(output, "--predict_output_path")
-    with opened(run, input_path, **options) as (checkpoint, session, stages, batches):
-        rows = write_output(output, batches, "--predict_output_path")
+    with opened(run, input_path, **options) as scoring:
+        rows = write_output(output, scoring.batches, "--predict_output_path")
     if not rows:
         raise ConfigError("--predict_input_path: there are no rows to score")
     seconds = time.perf_counter() - started_at
-    return PredictionResult(output, checkpoint, rows, seconds, session.monitor.report, stages())
+    return PredictionResult(
+        output,
+        scoring.checkpoint,
+        rows,
+        seconds,
+        scoring.session.monitor.report,
+        scoring.stages(),
+        scoring.value_counts,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    checkpoint: Path
+    session: Session
+    stages: Callable[[], Sequence[StageUse]]
+    """What each stage held so far."""
+    batches: Iterator[pa.RecordBatch]
+    """The scores, in input order."""
+    value_counts: dict[str, ValueCounts]
+    """Those of the batches that were scored so far."""
+
+
+def _counted(
+    batches: Iterable[Batch], counts: dict[str, ValueCounts], device: torch.device
+) -> Iterator[Batch]:
+    """The batches on their way to the model; what they count is added up."""
+    for batch in batches:
+        add_counts(counts, batch.value_counts or {})
+        yield batch.to(device)
 
 
 @contextmanager
@@ -102,21 +147,21 @@ def opened(
     limit: int | None = None,
     checkpoint: str | None = None,
     plain: bool = True,
-) -> Iterator[tuple[Path, Session, Callable[[], Sequence[StageUse]], Iterator[pa.RecordBatch]]]:
-    """The checkpoint, the session, what stages held so far, and the scores as a stream, in input order."""
+) -> Iterator[Scoring]:
+    """A checkpoint that scores files, and the scores as a stream."""
     require_for_prediction(run)
     data = run.data_config
     # Every row of the input has its score: a row that cannot be used is an error here, whatever training does.
     strict = run.model_copy(update={"data_config": data.model_copy(update={"bad_rows": BadRows.error})})
-    source = source_of(
-        strict,
-        "predict_input_path",
-        path=input_path,
-        reserved_columns=reserved_columns,
-        batch_size=batch_size,
-    )
     with computing(run) as session, ExitStack() as stack:
-        model, opened_checkpoint, budget = open_scoring(run, checkpoint, session, source.max_batch_rows)
+        source = source_of(
+            strict,
+            "predict_input_path",
+            path=input_path,
+            reserved_columns=reserved_columns,
+            batch_size=batch_size,
+        )
+        model, opened_checkpoint, budget = open_scoring(run, checkpoint, session, source.largest_batch)
         model_bytes = max(0, session.monitor.sample() - budget.shares["process"].limit_bytes)
         stack.enter_context(session.monitor.stage("predict"))
         known = list(model.model.prediction_names)
@@ -124,12 +169,13 @@ def opened(
             if name not in known:
                 raise ConfigError(f"--output_columns: the model gives no '{name}'; {hint(name, known)}")
         share_data_path(budget, {"": source.scanned}, prefetch_bytes=data.prefetch, by_cost=source.by_cost)
+        source, counts = source.expecting(trained_kinds(opened_checkpoint)), dict[str, ValueCounts]()
         stream = stack.enter_context(open_batches(data, source, budget))
         bar = stack.enter_context(ProgressLogger("predict", "rows", limit, plain=plain))
 
         def watched() -> Iterator[pa.RecordBatch]:
             """The first rows, and not one more, shown as they go by; past the memory limit they end in an error."""
-            left, batches = limit, (batch.to(model.device) for batch in stream)
+            left, batches = limit, _counted(stream, counts, model.device)
             for batch in predict_loop(model.module, model.model, batches, output_columns):
                 given = batch if left is None else batch.slice(0, left)
                 yield given
@@ -144,4 +190,4 @@ def opened(
         def stages() -> Sequence[StageUse]:
             return measured_use(budget, session.monitor.report, model_bytes)
 
-        yield opened_checkpoint.path, session, stages, watched()
+        yield Scoring(opened_checkpoint.path, session, stages, watched(), counts)

@@ -15,6 +15,8 @@ from penstock.training.sections import EarlyStopping, TrainConfig
 
 logger = logging.getLogger(__name__)
 
+_FILLED_IN = ("model_dir", "model_config", "train_config")
+"""Keys that YAML and JSON may leave out where there are features."""
 NO_DIRECTION = "calibration is best at 1, neither large nor small; choose another metric, such as log_loss"
 NEEDS_MODEL = "is required: feature_groups and one model"
 NEEDS_TRAINING = "is required: how long to train, and with which optimizers"
@@ -73,6 +75,8 @@ def require_available(run: RunConfig, problems: Sequence[Problem] = ()) -> None:
     A model that is not available is refused alone: nothing else matters then.
     """
     problems = problems or _missing(run)
+    if not run.feature_configs:  # then nothing else was filled in
+        problems = [each for each in problems if each.path not in _FILLED_IN]
     unavailable = [each for each in used_notices(run, notices(run)) if each.kind == "later"]
     models = [each for each in unavailable if each.path[0] == "model_config" and each.path[-1] in MODELS]
     problems = [Problem(each.path, each.message) for each in models or unavailable] or problems

@@ -21,12 +21,12 @@ from penstock.models import build_model
 from penstock.models.model import TrainWrapper
 from penstock.observe.report.run_record import model_name
 from penstock.observe.summary import counted
-from penstock.run.data import build_parser, resumed_state
+from penstock.run.data import LargestBatch, build_parser, resumed_state
 from penstock.run.feature_meaning import other_meaning, require_same_meaning
 from penstock.run.requirements import model_section, scores_by_averages, train_section
 from penstock.run.run_config import RunConfig, load_run
 from penstock.run.session import Session
-from penstock.run.training import ShardedModel, Training, share_model
+from penstock.run.training import ShardedModel, Training, share_model, step_use
 from penstock.runtime.budget import MemoryBudget
 from penstock.runtime.memory import limit_of
 from penstock.training.best import BestMetric, marked_step, require_best_step
@@ -94,9 +94,12 @@ def _run_and_word(path: Path) -> tuple[ModelDir | None, str | None]:
 
 
 def open_scoring(
-    run: RunConfig, which: str | None, session: Session, batch_size: int
+    run: RunConfig, which: str | None, session: Session, batch: LargestBatch
 ) -> tuple[ShardedModel, Checkpoint, MemoryBudget]:
-    """A model with the parameters of a checkpoint and without optimizers, and the budget it was counted in."""
+    """A model with the parameters of a checkpoint and without optimizers, and the budget it was counted in.
+
+    `batch` is the largest that it will score.
+    """
     monitor = session.monitor
     with monitor.stage("build"):
         checkpoint = find_checkpoint(run, which)
@@ -104,7 +107,9 @@ def open_scoring(
         features, data = build_parser(run, with_labels=False).features, run.data_config
         labels, weights = data.label_fields, data.sample_weight_fields
         model = build_model(model_section(run), features, labels, weights, table_device="meta")
-        budget = share_model(limit_of(run.memory), monitor.sample(), model, None, batch_size)
+        step = step_use(model, batch, training=False)
+        budget = share_model(limit_of(run.memory), session.settled_bytes(), model, [step])
+        monitor.leased_bytes = lambda: budget.held_bytes
         module = shard(TrainWrapper(model), None, session.world)
         with named_difference(checkpoint, run):
             load_whole_model(checkpoint, module)

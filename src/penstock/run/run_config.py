@@ -83,6 +83,9 @@ class RunConfig(Section):
         problems = list(feature_problems(features))
         owner = next((feature.name for feature in features if has_table(feature.section)), None)
         train, data = self.train_config, self.data_config
+        if data.sample_mask_prob and not any(feature.section.use_mask for feature in features):
+            message = "hides nothing: no feature has use_mask: true"
+            problems.append(Problem(("data_config", "sample_mask_prob"), message))
         if owner is not None and train is not None and train.sparse_optimizer is None:
             message = f"is required: '{owner}' has an embedding table"
             problems.append(Problem(("train_config", "sparse_optimizer"), message))
@@ -138,10 +141,15 @@ def load_run(
     return run
 
 
+def used_features(run: RunConfig) -> set[str]:
+    """The names of the features that the model's groups read."""
+    groups = [] if run.model is None else run.model.feature_groups
+    return {name for group in groups for name in group.every_name()}
+
+
 def used_notices(run: RunConfig, found: Iterable[Notice]) -> Iterator[Notice]:
     """Notices, in which something of a feature that no group uses does no harm, whether it is available or not."""
-    groups = [] if run.model is None else run.model.feature_groups
-    used = {name for group in groups for name in group.every_name()}
+    used = used_features(run)
     in_use = {feature.key[:2] for feature in named_features(run.feature_configs) if feature.name in used}
     for notice in found:
         is_unused = notice.path[0] == "feature_configs" and notice.path[:2] not in in_use

@@ -30,17 +30,9 @@ DEEPFM = {
     "metrics": [{"auc": {}}],
 }
 _MAKES_IDS = (*ID_SIZES, "boundaries")
-_OF_RAW_COLUMNS = (
-    "expression",
-    "separator",
-    "default_value",
-    "normalizer",
-    "boundaries",
-    "hash_bucket_size",
-    "vocab_list",
-    "vocab_dict",
-    "vocab_file",
-    "default_bucketize_value",
+OF_RAW_COLUMNS = (
+    *("expression", "map", "nested_map", "query", "separator", "default_value", "normalizer", "boundaries"),
+    *("hash_bucket_size", "vocab_list", "vocab_dict", "vocab_file", "default_bucketize_value"),
 )
 """Options that count only where features are made of raw columns, which is FG_NORMAL."""
 
@@ -106,7 +98,7 @@ def _feature_sections(configs: Any) -> Iterator[Data]:
 def _raw_option(features: list[Data]) -> str | None:
     """The first option that says that features are made of raw columns, and whose it is."""
     for section in features:
-        for option in _OF_RAW_COLUMNS:
+        for option in OF_RAW_COLUMNS:
             if section.get(option):
                 return f"'{section.get('feature_name')}' has {option}"
     return None

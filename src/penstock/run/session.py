@@ -1,10 +1,12 @@
 """What every command that computes opens first: threads, the memory monitor, the process group."""
 
+import ctypes
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+import pyarrow as pa
 import torch
 
 from penstock.config.errors import BudgetExceeded, ConfigError
@@ -16,6 +18,8 @@ from penstock.runtime.sections import OnExceed
 from penstock.runtime.world import Collectives, World, compute_threads
 
 SAMPLE_SECONDS = 0.2
+M_ARENA_MAX, NUM_ARENAS = -8, 2
+"""A parameter of glibc's malloc, and its value: threads that each have their own heap leave gaps in each."""
 logger = logging.getLogger(__name__)
 
 
@@ -27,13 +31,39 @@ class Session:
     peers: Collectives | None = None
     """The collectives, where there are several ranks."""
 
+    def settled_bytes(self) -> int:
+        """What the process tree takes, after what allocators keep for later has been given back."""
+        give_back()
+        return self.monitor.sample()
+
     def limit_exceeded(self, what_now: str) -> BudgetExceeded:
         """The error of a command that took too much; `what_now` says what became of its work."""
         report = self.monitor.report
+        key = "eval_batch_size" if report.peak_stage in ("evaluate", "predict") else "batch_size"
         return BudgetExceeded(
             f"the process tree took {format_size(report.peak_bytes)} of {format_size(report.limit_bytes)} "
-            f"(in stage {report.peak_stage}); {what_now}. Raise memory.limit, or lower data_config.batch_size"
+            f"(in stage {report.peak_stage}); {what_now}. Raise memory.limit, or lower data_config.{key}"
         )
+
+
+def give_back() -> None:
+    """Return what allocators keep for later; for malloc that is `malloc_trim`."""
+    pa.default_memory_pool().release_unused()
+
+
+@contextmanager
+def one_allocator() -> Iterator[None]:
+    """Arrow allocates as torch does, by the C library: what one of them frees the other takes, and all of it goes back
+    with `release_unused`. A pool of Arrow's own keeps tens of MiB for each thread, which nobody counts.
+    """
+    with suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, NUM_ARENAS)
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
 
 
 @contextmanager
@@ -58,7 +88,8 @@ def computing(run: RunConfig) -> Iterator[Session]:
         interval_seconds = SAMPLE_SECONDS if run.memory.monitor else None
         stops = run.memory.on_exceed is OnExceed.stop
         with (
-            MemoryMonitor(limit_bytes, interval_seconds, stops=stops) as monitor,
+            one_allocator(),
+            MemoryMonitor(limit_bytes, interval_seconds, stops=stops, relieve=give_back) as monitor,
             process_group(world) as collectives,
         ):
             peers = collectives if world.num_ranks > 1 else None

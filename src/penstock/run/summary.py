@@ -14,6 +14,7 @@ from penstock.observe.summary import (
     folded,
     memory_line,
     results,
+    unknown_line,
     use_lines,
 )
 from penstock.run.evaluate import EvaluationResult
@@ -101,6 +102,7 @@ def evaluation_summary(
         [
             ("result", found),
             *([bad_rows_line(result)] if result.num_bad_rows else []),
+            *unknown_lines(result),
             ("speed", rows_in_seconds(evaluation.rows, result.seconds)),
             ("memory", memory_line(result.memory)),
             ("where", str(result.checkpoint)),
@@ -114,6 +116,7 @@ def prediction_summary(result: PredictionResult, *, verbose: bool = False) -> st
     return summary(
         [
             ("result", f"{counted(result.rows, 'row')} scored with {result.checkpoint}"),
+            *unknown_lines(result),
             ("speed", rows_in_seconds(result.rows, result.seconds)),
             ("memory", memory_line(result.memory)),
             ("where", str(result.output)),
@@ -139,6 +142,12 @@ def rows_in_seconds(num_rows: int, seconds: float) -> str:
 def predict_command(model_dir: Path, checkpoint_path: str | None = None) -> str:
     chosen = "" if checkpoint_path is None else f" --checkpoint_path {checkpoint_path}"
     return f"penstock predict {model_dir / 'run.yaml'} --input FILES --output OUT{chosen}"
+
+
+def unknown_lines(result: EvaluationResult | PredictionResult) -> Lines:
+    """What the model does not know, where there is any."""
+    line = unknown_line(result.value_counts)
+    return [("unknown", line)] if line else []
 
 
 def bad_rows_line(result: TrainResult | EvaluationResult) -> tuple[str, str]:

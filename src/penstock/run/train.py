@@ -1,5 +1,6 @@
 """The command `train`, as a function."""
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -11,13 +12,20 @@ from typing import Any
 from penstock.checkpoint import CheckpointStore
 from penstock.config.write import dump_yaml
 from penstock.observe.advice import Advice, DataPathFacts, advise, advise_on_quality
+from penstock.observe.data_profile import DataLook
 from penstock.observe.listeners import MachineUse, Profiling, RunLog, TensorBoard
 from penstock.observe.report.page import try_to_write_report
 from penstock.observe.summary import StageUse, largest, measured_use
 from penstock.readers.scan import dataset_type_of
 from penstock.run.data import DataSource
 from penstock.run.evaluate import training_evaluator
-from penstock.run.feature_meaning import FEATURES_DOCUMENT, feature_meaning
+from penstock.run.feature_meaning import (
+    COLUMN_KINDS_DOCUMENT,
+    FEATURES_DOCUMENT,
+    feature_meaning,
+    trained_kinds,
+)
+from penstock.run.remarks import remarks
 from penstock.run.requirements import require_for_training, train_section
 from penstock.run.restore import (
     best_metric,
@@ -35,6 +43,7 @@ from penstock.run.training import (
     profile_training_data,
     with_joined_batches,
 )
+from penstock.run.unknown_values import kinds_to_save, sample_remarks
 from penstock.runtime.memory import MemoryReport
 from penstock.runtime.world import Resumable, StopRequest, available_cores, stop_on_signal
 from penstock.tensors.loader import BatchLoader
@@ -46,6 +55,8 @@ from penstock.training.failures import Failures
 from penstock.training.model_dir import ModelDir
 from penstock.training.step import Pipeline
 from penstock.training.trainer import Trainer
+
+logger = logging.getLogger(__name__)
 
 Watcher = RunLog | TensorBoard | Profiling
 """Listeners that are open while a trainer runs."""
@@ -129,19 +140,27 @@ def train(
             saved = None if checkpoint is None or new_data else checkpoint.documents["shuffle"]["num_rows"]
             plan = plan_training(run, session, saved_shuffle_rows=saved, run_folder=folder.path)
             # A run that goes on in the same data has been looked at.
-            profile = profile_training_data(run, plan, monitor.sample()) if saved is None else None
+            look = profile_training_data(run, plan, monitor.sample()) if saved is None else None
+            if look is not None:
+                look.record["remarks"] = [
+                    *remarks(run, plan, look),
+                    *sample_remarks(look.record, training=True),
+                ]
+            before = {} if checkpoint is None else trained_kinds(checkpoint)
+            kinds = kinds_to_save(None if look is None else look.record, before)
+            plan = plan.expecting(before, kinds)
             before_bytes = monitor.sample()
             training = stack.enter_context(build_training(run, session, plan))
             model_bytes = max(0, monitor.sample() - before_bytes)
             control = Control(training.step.rates)
             listener = Callbacks(callbacks, control) if callbacks else None
-            checkpoints = build_checkpoints(run, training, store, folder, listener)
+            checkpoints = build_checkpoints(run, training, store, folder, listener, kinds)
             if checkpoint is not None:
                 options = {"restore_optimizer": restore_optimizer, "new_data": new_data}
                 continue_run(run, training, checkpoint, checkpoints, folder, **options)
             elif config.fine_tune_checkpoint:
                 fine_tune(run, training, config.fine_tune_checkpoint, config.fine_tune_ckpt_param_map)
-            header = partial(write_header, run, plan, folder, profile, checkpoint is None, command_began_at)
+            header = partial(write_header, run, plan, folder, look, checkpoint is None, command_began_at)
             trainer, watchers = build_trainer(
                 run, training, session, checkpoints, header, control, listener, stop=stop, plain=plain
             )
@@ -230,9 +249,14 @@ def train_result(trainer: Trainer, source: DataSource, **measured: Any) -> Train
 
 
 def build_checkpoints(
-    run: RunConfig, training: Training, store: CheckpointStore, folder: ModelDir, callbacks: Callbacks | None
+    run: RunConfig,
+    training: Training,
+    store: CheckpointStore,
+    folder: ModelDir,
+    callbacks: Callbacks | None,
+    kinds: Mapping[str, str],
 ) -> RunCheckpoints:
-    """What saves a run; of old checkpoints the best ones stay."""
+    """What saves a run; of old checkpoints the best ones stay. `kinds` are those of the columns it is trained on."""
     parts: dict[str, Resumable | None] = {
         "rates": training.step.rates,
         "train_metrics": training.plan.train_metrics,
@@ -243,6 +267,7 @@ def build_checkpoints(
     documents = {
         "shuffle": {"num_rows": training.plan.num_shuffle_rows},
         FEATURES_DOCUMENT: feature_meaning(run),
+        COLUMN_KINDS_DOCUMENT: dict(kinds),
     }
     metric = best_metric(run.export_config)
     return RunCheckpoints(
@@ -329,16 +354,21 @@ def write_header(
     run: RunConfig,
     plan: TrainingPlan,
     folder: ModelDir,
-    profile: Mapping[str, Any] | None,
+    look: DataLook | None,
     is_new: bool,
     command_began_at: float,
     event: Event,
 ) -> None:
-    """Once the run has started, write what it is: its final config, versions, data, and the plan of its memory."""
+    """Once the run has started, write what it is: its final config, versions, data, and the plan of its memory.
+
+    Remarks on the data come here, so that a run that cannot start ends in its one line.
+    """
     if not isinstance(event, Started):
         return
     data = {file.path: file.size_bytes for file in plan.source.scanned.files}
-    folder.begin(dump_yaml(run), data, profile, is_new=is_new)
+    folder.begin(dump_yaml(run), data, None if look is None else look.record, is_new=is_new)
+    for remark in () if look is None else look.record["remarks"]:
+        logger.warning("%s", remark)
     folder.log.write(
         {
             "event": "start",

@@ -1,12 +1,13 @@
 """A training run: what is decided before it allocates anything, and then everything a trainer takes."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
 import torch
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.optim.keyed import KeyedOptimizer
@@ -20,18 +21,20 @@ from penstock.data.prefetch import Prefetch
 from penstock.data.shuffle import ShuffleQuality
 from penstock.distributed.groups import compute_device
 from penstock.distributed.sharding import dense_parameters, shard
+from penstock.distributed.state import reset_rows
 from penstock.features.sections import named_features
 from penstock.metrics.windows import window_misfit
 from penstock.metrics.wiring import BoundMetric, build_metrics, memory_needs
 from penstock.models.model import Model, TrainWrapper
-from penstock.observe.data_profile import profile_data
-from penstock.observe.summary import aligned, counted, planned_use, use_lines
+from penstock.observe.data_profile import DataLook, profile_data
+from penstock.observe.summary import StageUse, aligned, counted, planned_use, use_lines
 from penstock.optim.dense import DenseAverages, dense_optimizers
 from penstock.optim.schedules import build_schedule
 from penstock.optim.sparse import sparse_optimizer, table_parameters
 from penstock.readers.order import Shard
 from penstock.run.data import (
     DataSource,
+    LargestBatch,
     build_parser,
     group_columns,
     open_batches,
@@ -41,6 +44,7 @@ from penstock.run.data import (
 from penstock.run.requirements import model_section, require_available, require_for_training, train_section
 from penstock.run.run_config import RunConfig
 from penstock.run.session import Session, computing
+from penstock.run.unknown_values import SampledValues
 from penstock.runtime.budget import MemoryBudget, Share
 from penstock.runtime.memory import limit_of
 from penstock.runtime.world import Collectives
@@ -60,11 +64,12 @@ AMSGRAD_COPIES = 1
 """The largest second moment so far."""
 AVERAGE_COPIES = 2
 """A running mean, and the parameter that waits while the mean stands in for it."""
-EMBEDDED_COPIES = 12
-"""Looked-up vectors, groups joined from them, gradients and temporaries, as multiples of the width of all groups."""
-LAYER_COPIES = 4
-"""Output, activation and their gradients, as multiples of a layer's width."""
-FLOAT_BYTES = 4
+FIRST_STEP_BYTES, FIRST_SCORING_BYTES = 12 * MIB, 8 * MIB
+"""What libraries load and allocate once, when the first batch is computed."""
+STEP_ALLOCATED, SCORING_ALLOCATED = 1.65, 1.5
+"""Bytes that the allocator takes for each byte of tensors: sizes differ from batch to batch, and leave gaps."""
+BATCH_COPIES = 4
+"""A batch in work, one that waits to be queued, and one that is being made, parsed and packed."""
 METRICS = "metrics"
 """The share of what an evaluation measures, behind the stage prefix."""
 TRAIN_METRICS = "train metrics"
@@ -105,6 +110,18 @@ class TrainingPlan:
     grouping_columns: tuple[str, ...] = ()
     """Columns by which metrics group rows, in training and in evaluation."""
 
+    def expecting(self, trained: Mapping[str, str], sampled: Mapping[str, str]) -> "TrainingPlan":
+        """The same, but data are refused whose columns are of another kind than those before (`DataSource.expecting`).
+
+        `trained` are the kinds of the checkpoint that a run goes on from, `sampled` those with its own data.
+        """
+        evaluation = self.evaluation_source
+        return replace(
+            self,
+            source=self.source.expecting(trained),
+            evaluation_source=None if evaluation is None else evaluation.expecting(sampled),
+        )
+
 
 def plan_training(
     run: RunConfig, session: Session, saved_shuffle_rows: int | None = None, run_folder: Path | None = None
@@ -126,8 +143,12 @@ def plan_training(
     )
     metrics = metrics_of(model, "train_metrics", session.peers)
     evaluation_metrics = metrics_of(model, "metrics") if evaluation_source is not None else {}
-    by_cost, rows = bool(data.batch_cost_size), source.max_batch_rows
-    budget = share_model(limit_of(run.memory), session.monitor.sample(), model, train, rows, by_cost=by_cost)
+    rows = source.max_batch_rows
+    steps = [step_use(model, source.largest_batch, training=True)]
+    if evaluation_source is not None:
+        steps.append(step_use(model, evaluation_source.largest_batch, training=False))
+    budget = share_model(limit_of(run.memory), session.settled_bytes(), model, steps, train)
+    session.monitor.leased_bytes = lambda: budget.held_bytes
     metrics_share = share_metrics(budget, TRAIN_METRICS, metrics, rows, "train_metrics")
     others = {}
     if evaluation_source is not None:
@@ -135,7 +156,7 @@ def plan_training(
         share_metrics(budget, EVALUATION + METRICS, evaluation_metrics, num_rows)
         others = {EVALUATION: evaluation_source.scanned}
     num_shuffle_rows, num_workers = plan_data_path(budget, data, source, others, saved_shuffle_rows)
-    label = next(iter(data.label_fields), None)
+    label = next((name for name in data.label_fields if name not in data.label_map), None)
     groups, evaluation_groups = (group_columns(run, training=training) for training in (True, False))
     return TrainingPlan(
         source,
@@ -150,7 +171,7 @@ def plan_training(
     )
 
 
-def profile_training_data(run: RunConfig, plan: TrainingPlan, process_bytes: int) -> dict[str, Any]:
+def profile_training_data(run: RunConfig, plan: TrainingPlan, process_bytes: int) -> DataLook:
     """A short look at the columns that are read, with what the run does with them, labels and weights first."""
     source, parser = plan.source, plan.source.parser
     found = [(column, "label") for column in parser.label_fields]
@@ -172,7 +193,20 @@ def profile_training_data(run: RunConfig, plan: TrainingPlan, process_bytes: int
         if column in uses and use not in uses[column]:
             uses[column].append(use)
     uses |= {column: [] for column in names if column not in uses}
-    return profile_data(run.data_config, source.scanned, source.request, uses, plan.budget, process_bytes)
+    values = SampledValues(parser)
+    try:
+        look = profile_data(
+            run.data_config, source.scanned, source.request, uses, plan.budget, process_bytes, values.add
+        )
+    except Exception as error:
+        look = DataLook.failed(error)
+    finally:
+        pa.default_memory_pool().release_unused()
+    bad_value = None if source.request.quarantine is not None else values.bad_value
+    look.record.update(
+        {"value_counts": values.records(), "column_kinds": values.kinds, "bad_value": bad_value}
+    )
+    return look
 
 
 def evaluation_rows(run: RunConfig, source: DataSource) -> int:
@@ -207,20 +241,28 @@ def with_joined_batches(run: RunConfig) -> RunConfig:
     )
 
 
+def step_use(model: Model, batch: LargestBatch, *, training: bool) -> StageUse:
+    """What a batch takes beside the model, from the moment it is parsed; `training` keeps what gradients need."""
+    once_bytes, allocated = FIRST_SCORING_BYTES, SCORING_ALLOCATED
+    if training:
+        once_bytes, allocated = FIRST_STEP_BYTES, STEP_ALLOCATED
+    row_bytes = allocated * model.row_bytes(training, batch.row_bytes) + BATCH_COPIES * batch.row_bytes
+    return StageUse("step", once_bytes + int(batch.num_rows * row_bytes), setting=batch.setting)
+
+
 def share_model(
     limit_bytes: int,
     process_bytes: int,
     model: Model,
-    train: TrainConfig | None,
-    batch_rows: int,
-    by_cost: bool = False,
+    steps: Sequence[StageUse],
+    train: TrainConfig | None = None,
 ) -> MemoryBudget:
     """A budget with shares of what cannot be made smaller: the process as it is, the model, a step.
 
-    The model is its parameters and, with `train`, what optimizers keep beside them. A step needs what a batch is
-    embedded to, and what the layers make of it.
+    The model is its parameters and, with `train`, what optimizers keep beside them. `steps` (`step_use`) take turns, so
+    that the largest counts.
     """
-    tables, groups = dict(table_parameters(model)), model.embedding_group
+    tables = dict(table_parameters(model))
     table_bytes = sum(table.nbytes for table in tables.values())
     dense_bytes = sum(parameter.nbytes for name, parameter in model.named_parameters() if name not in tables)
     if train is not None:
@@ -229,15 +271,14 @@ def share_model(
         if chosen is not None:
             per_weight = chosen[1].state_per_weight
             for table in tables.values():
-                table_bytes += table.shape[0] * 4 if per_weight is None else int(table.nbytes * per_weight)
+                table_bytes += (
+                    table.shape[0] * 4 if per_weight is None else int(table.numel() * 4 * per_weight)
+                )
         # Every dense parameter is counted as the hungriest part asks for.
         parts = [options.chosen("optimizer") for options in (dense, *dense.part_optimizers)]
         has_amsgrad = any(getattr(each[1], "amsgrad", False) for each in parts if each is not None)
         copies = DENSE_COPIES + (AMSGRAD_COPIES if has_amsgrad else 0)
         dense_bytes *= copies + (AVERAGE_COPIES if dense.ema is not None else 0)
-    embedded = sum(groups.widths.values())
-    layers = sum(module.out_features for module in model.modules() if isinstance(module, torch.nn.Linear))
-    step_bytes = batch_rows * (embedded * EMBEDDED_COPIES + layers * LAYER_COPIES) * FLOAT_BYTES
     budget = MemoryBudget(limit_bytes)
     if process_bytes > limit_bytes:
         raise BudgetExceeded(
@@ -246,8 +287,8 @@ def share_model(
         )
     budget.share("process", process_bytes)
     budget.share("model", table_bytes + dense_bytes, setting="embedding sizes in feature_configs")
-    rows_setting = "data_config.max_batch_rows" if by_cost else "data_config.batch_size"
-    budget.share("step", step_bytes, setting=rows_setting)
+    largest = max(steps, key=lambda step: step.planned_bytes)
+    budget.share(largest.name, largest.planned_bytes, setting=largest.setting)
     return budget
 
 
@@ -346,6 +387,9 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
         device, sparse = compute_device(world), train.sparse_optimizer
         fused = None if sparse is None else sparse_optimizer(sparse, device.type)
         module = shard(TrainWrapper(model), fused, world)
+        reset_evicted_rows(
+            model, module, 0.0 if fused is None else fused[1].get("initial_accumulator_value", 0.0)
+        )
         parameters, ema = dense_parameters(module), train.dense_optimizer.ema
         averages = None if ema is None else DenseAverages(parameters, ema.decay)
         dense_optimizer, scheduled = dense_optimizers(train.dense_optimizer, parameters.items())
@@ -386,6 +430,14 @@ def build_training(run: RunConfig, session: Session, plan: TrainingPlan) -> Iter
             total_steps=total_steps,
             early_stop=early_stop,
         )
+
+
+def reset_evicted_rows(model: Model, module: DistributedModelParallel, accumulator: float) -> None:
+    """Let rows of growing tables start anew when they change their keys."""
+    group = model.embedding_group
+    for name, rows in group.plan.growing.items():
+        tables = {table: group.plan.tables[table].initializer for table in rows.tables}
+        group.growing_table(name).on_evict = partial(reset_rows, module, tables, accumulator)
 
 
 def warn_of_metrics(train: TrainConfig, model: Model, shuffled: bool) -> None:

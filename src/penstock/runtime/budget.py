@@ -84,6 +84,11 @@ class MemoryBudget:
         """What no stage has been given yet."""
         return self.limit_bytes - sum(share.limit_bytes for share in self.shares.values())
 
+    @property
+    def held_bytes(self) -> int:
+        """What stages hold of their shares at this moment."""
+        return sum(share.held_bytes for share in self.shares.values())
+
     def share(self, name: str, num_bytes: int, setting: str = "memory.limit") -> Share:
         """Give a stage its bytes; `setting` is the key of the run file to name when they are too few."""
         if name in self.shares:

@@ -1,7 +1,7 @@
 """Batch: everything a model takes in one step, as tensors, and Arrow columns that are carried beside them."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 from torchrec.streamable import Pipelineable
 
+from penstock.features.value_counts import ValueCounts
 from penstock.readers.stream import describe_rows
 from penstock.runtime.world import State
 
@@ -99,6 +100,9 @@ class Batch(Pipelineable):
 
     dense_features: dict[str, KeyedTensor] = field(default_factory=dict)
     sparse_features: dict[str, KeyedJaggedTensor] = field(default_factory=dict)
+    weighted_sparse_features: dict[str, KeyedJaggedTensor] = field(default_factory=dict)
+    """Ids with weights. The others never get any, so that torchrec's pipelines can look through."""
+
     sequence_mulval_lengths: dict[str, KeyedJaggedTensor] = field(default_factory=dict)
     """Of sequences whose steps hold several values: how many each step holds, and the steps of each row."""
 
@@ -122,6 +126,9 @@ class Batch(Pipelineable):
     position: Position | None = None
     """The rows of the data that this batch holds, where they are known."""
 
+    value_counts: Mapping[str, ValueCounts] | None = None
+    """By feature: values that the model does not know and rows without one, where they are counted."""
+
     resume_state: State | None = field(default=None, init=False)
     """Where the data go on after the last row of this batch, for whoever has finished it."""
 
@@ -141,13 +148,16 @@ class Batch(Pipelineable):
 
     @property
     def num_rows(self) -> int:
-        if BASE in self.sparse_features:
-            return int(self.sparse_features[BASE].stride())
+        for ids in (self.sparse_features, self.weighted_sparse_features):
+            if BASE in ids:
+                return int(ids[BASE].stride())
         if BASE in self.dense_features:
             return int(self.dense_features[BASE].values().shape[0])
         for tensors in (self.labels, self.sample_weights):
             for tensor in tensors.values():
                 return int(tensor.shape[0])
+        for jagged in (*self.jagged_labels.values(), *self.sequence_dense_features.values()):
+            return int(jagged.lengths().shape[0])
         return 0
 
     @property
@@ -172,7 +182,7 @@ class Batch(Pipelineable):
         flat: dict[str, torch.Tensor] = {}
         for dense in self.dense_features.values():
             flat.update({f"{name}.values": values for name, values in dense.to_dict().items()})
-        for sparse in self.sparse_features.values():
+        for sparse in (*self.sparse_features.values(), *self.weighted_sparse_features.values()):
             for name, ids in sparse.to_dict().items():
                 flat |= _jagged(name, ids, sparse_dtype)
         for counts in self.sequence_mulval_lengths.values():

@@ -5,19 +5,19 @@ D numbers per row of all dense features.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
-from torchrec.sparse.jagged_tensor import KeyedJaggedTensor, KeyedTensor
+from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 
 from penstock.data.parallel_map import ParallelMap
 from penstock.features.fast_path import PlainColumns
-from penstock.features.feature import DenseColumn, NumberArray, SparseColumn, one_per_row
 from penstock.features.parser import NO_ROW_ID, ParsedBatch, Parser
+from penstock.features.values import DenseColumn, NumberArray, SparseColumn, one_per_row, sum_by_row
 from penstock.readers.stream import Quarantine, RecordStream
 from penstock.runtime.budget import Share
 from penstock.runtime.world import State
@@ -103,10 +103,6 @@ class BatchLoader:
         self.stream.close()
 
 
-Packed = tuple[KeyedTensor | None, KeyedJaggedTensor | None]
-"""The numbers and the ids of a batch, where it has any."""
-
-
 def pack(
     parsed: ParsedBatch, reserves: pa.RecordBatch | None = None, file_paths: tuple[str, ...] = ()
 ) -> Batch:
@@ -114,76 +110,109 @@ def pack(
 
     `reserves` are columns that are only carried along, `file_paths` the files that row ids count.
     """
-    # Labels, weights and the rest become tensors of their own: views would keep the whole row group in memory.
-    dense, sparse = pack_columns(parsed) if parsed.plain is None else pack_plain(parsed.plain)
+    num_rows = parsed.num_rows
+    sparse = {name: column for name, column in parsed.features.items() if isinstance(column, SparseColumn)}
+    dense = {name: column for name, column in parsed.features.items() if isinstance(column, DenseColumn)}
+    numbers = pack_numbers(
+        {name: each for name, each in dense.items() if each.steps is None}, parsed.plain, num_rows
+    )
+    unweighted = {name: column for name, column in sparse.items() if column.weights is None}
+    ids = pack_ids(unweighted, parsed.plain, num_rows)
+    weighted = pack_ids(
+        {name: each for name, each in sparse.items() if each.weights is not None}, None, num_rows
+    )
+    # Of sequences whose steps do not all hold one id.
+    several = {
+        name: SparseColumn(column.lengths.astype(np.int64), column.steps)
+        for name, column in sparse.items()
+        if column.steps is not None and column.lengths is not one_per_row(len(column.values))
+    }
+    several = {name: column for name, column in several.items() if not (column.values == 1).all()}
+    step_counts = pack_ids(several, None, num_rows)
     origin_known = not len(parsed.row_ids) or parsed.row_ids[0] != NO_ROW_ID
+    # Labels, weights and the rest become tensors of their own: views would keep the whole row group in memory.
     return Batch(
-        dense_features={} if dense is None else {BASE: dense},
-        sparse_features={} if sparse is None else {BASE: sparse},
+        dense_features={} if numbers is None else {BASE: numbers},
+        sparse_features={} if ids is None else {BASE: ids},
+        weighted_sparse_features={} if weighted is None else {BASE: weighted},
+        sequence_mulval_lengths={} if step_counts is None else {BASE: step_counts},
+        sequence_dense_features={
+            name: JaggedTensor(torch.tensor(column.values), lengths=torch.tensor(column.steps))
+            for name, column in dense.items()
+            if column.steps is not None
+        },
         labels={name: torch.tensor(values) for name, values in parsed.labels.items()},
+        jagged_labels={
+            name: JaggedTensor(torch.tensor(values), lengths=torch.tensor(lengths))
+            for name, (values, lengths) in parsed.jagged_labels.items()
+        },
         sample_weights={name: torch.tensor(values) for name, values in parsed.sample_weights.items()},
         additional_infos={name: torch.tensor(values) for name, values in parsed.side.items()},
         reserves=RecordBatchTensor(reserves),
+        value_counts=parsed.counts or None,
         position=Position.of(parsed.row_ids, file_paths) if origin_known else None,
     )
 
 
-def pack_plain(plain: PlainColumns) -> Packed:
-    """The features of a batch that stand where they stay already; copied only out of shared memory."""
-    dense = sparse = None
-    if plain.number_names:
-        numbers_BD = torch.from_numpy(_owned(plain.numbers_BD))
-        dense = KeyedTensor(list(plain.number_names), [1] * len(plain.number_names), numbers_BD)
-    if plain.id_names:
-        num_features, num_rows = plain.ids_FB.shape
-        sparse = KeyedJaggedTensor(
-            keys=list(plain.id_names),
-            values=torch.from_numpy(_owned(plain.ids_FB).reshape(-1)),
-            lengths=_ones(num_features * num_rows),
-            stride=num_rows,
-            length_per_key=[num_rows] * num_features,
-            offset_per_key=[num_rows * index for index in range(num_features + 1)],
-        )
-    return dense, sparse
-
-
-def pack_columns(parsed: ParsedBatch) -> Packed:
-    """Dense columns side by side in one (B, D) tensor, sparse ones one after the other.
-
-    If any sparse column has weights the others weigh 1. Lengths are int32, torchrec's own default; the step is as fast
-    with int64. The counts per feature are known here, so torchrec need not sum lengths to find them.
-    """
-    num_rows, numbers = parsed.num_rows, None
-    dense = {name: column for name, column in parsed.features.items() if isinstance(column, DenseColumn)}
-    if dense:
-        widths = [column.values.shape[1] for column in dense.values()]
+def pack_numbers(
+    columns: Mapping[str, DenseColumn], plain: PlainColumns | None, num_rows: int
+) -> KeyedTensor | None:
+    """Dense columns side by side in one (B, D) tensor, the plain ones first: they stand there already."""
+    names = [*(() if plain is None else plain.number_names), *columns]
+    if not names:
+        return None
+    widths = [1] * (len(names) - len(columns)) + [column.values.shape[1] for column in columns.values()]
+    if plain is None:
         values_BD = torch.empty((num_rows, sum(widths)), dtype=torch.float32)
-        np.concatenate([column.values for column in dense.values()], axis=1, out=values_BD.numpy())
-        numbers = KeyedTensor(list(dense), widths, values_BD)
-    sparse = {name: column for name, column in parsed.features.items() if isinstance(column, SparseColumn)}
-    if not sparse:
-        return numbers, None
-    counts = [len(column.values) for column in sparse.values()]
-    ends = np.cumsum(counts, dtype=np.int64).tolist()
-    # One id in every row of every feature is everyday: such batches share one tensor, which nobody may change.
-    if all(column.lengths is one_per_row(num_rows) for column in sparse.values()):
-        lengths_FB = _ones(len(sparse) * num_rows)
+        np.concatenate([column.values for column in columns.values()], axis=1, out=values_BD.numpy())
     else:
-        lengths_FB = torch.empty(len(sparse) * num_rows, dtype=torch.int32)
-        np.concatenate([column.lengths for column in sparse.values()], out=lengths_FB.numpy())
-    values_V = torch.empty(ends[-1], dtype=torch.int64)
-    weighted = any(column.weights is not None for column in sparse.values())
-    weights_V = torch.ones(ends[-1], dtype=torch.float32) if weighted else None
-    values = values_V.numpy()
-    for column, count, end in zip(sparse.values(), counts, ends, strict=True):
+        numbers = _owned(plain.numbers)
+        start = len(plain.number_names)
+        for column in columns.values():
+            numbers[:, start : start + column.values.shape[1]] = column.values
+            start += column.values.shape[1]
+        values_BD = torch.from_numpy(numbers)
+    return KeyedTensor(names, widths, values_BD)
+
+
+def pack_ids(
+    columns: Mapping[str, SparseColumn], plain: PlainColumns | None, num_rows: int
+) -> KeyedJaggedTensor | None:
+    """Sparse columns one after the other, the plain ones first: they stand there already.
+
+    Lengths are int32, torchrec's own default; the step is as fast with int64. The counts per feature are known here,
+    so torchrec need not sum lengths to find them. A sequence has the ids of all its steps in one row.
+    """
+    plain_names = () if plain is None else plain.id_names
+    names = [*plain_names, *columns]
+    if not names:
+        return None
+    counts = [num_rows] * len(plain_names) + [len(column.values) for column in columns.values()]
+    ends = np.cumsum(counts, dtype=np.int64).tolist()
+    values = np.empty(ends[-1], np.int64) if plain is None else _owned(plain.ids)
+    is_weighted = any(column.weights is not None for column in columns.values())
+    weights = np.empty(ends[-1], np.float32) if is_weighted else None
+    for column, count, end in zip(
+        columns.values(), counts[len(plain_names) :], ends[len(plain_names) :], strict=True
+    ):
         values[end - count : end] = column.values
-        if weights_V is not None and column.weights is not None:
-            weights_V.numpy()[end - count : end] = column.weights
-    return numbers, KeyedJaggedTensor(
-        keys=list(sparse),
-        values=values_V,
+        if weights is not None:
+            weights[end - count : end] = column.weights
+    # One id in every row of every feature is everyday: such batches share one tensor, which nobody may change.
+    if all(column.lengths is one_per_row(num_rows) and column.steps is None for column in columns.values()):
+        lengths_FB = _ones(len(names) * num_rows)
+    else:
+        lengths_FB = torch.empty(len(names) * num_rows, dtype=torch.int32)
+        by_row = [
+            column.lengths if column.steps is None else sum_by_row(column.lengths, column.steps)
+            for column in columns.values()
+        ]
+        np.concatenate([np.ones(len(plain_names) * num_rows, np.int32), *by_row], out=lengths_FB.numpy())
+    return KeyedJaggedTensor(
+        keys=names,
+        values=torch.from_numpy(values),
         lengths=lengths_FB,
-        weights=weights_V,
+        weights=None if weights is None else torch.from_numpy(weights),
         stride=num_rows,
         length_per_key=counts,
         offset_per_key=[0, *ends],

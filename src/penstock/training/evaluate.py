@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from penstock.config.errors import ConfigError
+from penstock.features.value_counts import ValueCounts, add_counts
 from penstock.metrics.auc import AUC
 from penstock.models.model import Model
 from penstock.runtime.world import Collectives
@@ -41,13 +42,21 @@ class Evaluation:
     remarks: dict[str, str] = field(default_factory=dict)
     """By name: why it is undefined, how many rows it is without, how many groups it is over, a weight that is in it."""
 
+    value_counts: dict[str, ValueCounts] = field(default_factory=dict)
+    """By feature with a vocabulary or num_buckets: values that the model does not know, and rows without one."""
+
     @property
     def values(self) -> dict[str, float]:
         return {**self.losses, **self.metrics}
 
     def as_record(self, step: int, epoch: int) -> dict[str, Any]:
         """One line of eval_result.jsonl; how long it took and the checkpoint of this step, if any, are added to it."""
-        also = {"calibration_bins": self.calibration, "group_auc": self.group_auc, "remarks": self.remarks}
+        also = {
+            "calibration_bins": self.calibration,
+            "group_auc": self.group_auc,
+            "remarks": self.remarks,
+            "value_counts": counts_record(self.value_counts),
+        }
         return {
             "step": step,
             "epoch": epoch,
@@ -72,6 +81,11 @@ class Evaluation:
         return cls(metrics, losses, record["rows"], remarks=record.get("remarks", {}))
 
 
+def counts_record(counts: Mapping[str, ValueCounts]) -> dict[str, Any]:
+    """Counts for JSON, of features that have something unknown or missing."""
+    return {name: asdict(each) for name, each in counts.items() if each.unknown or each.missing}
+
+
 def evaluate(
     model: nn.Module,
     scoring: Model,
@@ -86,6 +100,7 @@ def evaluate(
     """
     # Of each loss, value times weight and weight of its batches: so its mean does not depend on how rows are cut.
     totals: dict[str, NDArray[np.float64]] = {}
+    value_counts: dict[str, ValueCounts] = {}
     num_rows = 0
     with evaluation_mode(model):
         for batch in batches:
@@ -96,10 +111,11 @@ def evaluate(
                 added = np.array([float(loss), 1.0]) * weights[name]
                 totals[name] = totals.get(name, 0.0) + added
             num_rows += batch.num_rows
+            add_counts(value_counts, batch.value_counts or {})
             on_batch(batch)
     values, remarks = metrics.compute(), metrics.remarks()
     if collectives is not None:
-        totals = _sums_of_ranks(totals, collectives)
+        totals, value_counts = _sums_of_ranks(totals, value_counts, collectives)
         num_rows = int(collectives.sum(np.array(num_rows)))
     losses = {name: float(total / weight) if weight else math.nan for name, (total, weight) in totals.items()}
     undefined = {name: NO_WEIGHT for name, (_, weight) in totals.items() if not weight}
@@ -124,19 +140,26 @@ def evaluate(
         calibration={name: bins_of(count) for name, count in counts.items() if count.any()},
         group_auc=[{"group": group, "rows": rows, "auc": area} for group, rows, area in groups],
         remarks={**weighted, **undefined, **remarks},
+        value_counts=value_counts,
     )
 
 
 def _sums_of_ranks(
-    totals: Mapping[str, NDArray[np.float64]], collectives: Collectives
-) -> dict[str, NDArray[np.float64]]:
+    totals: Mapping[str, NDArray[np.float64]], counts: Mapping[str, ValueCounts], collectives: Collectives
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, ValueCounts]]:
     """Every rank must call, also one that has seen no batch and knows no name."""
-    own = json.dumps({name: total.tolist() for name, total in totals.items()})
+    own = [
+        {name: total.tolist() for name, total in totals.items()},
+        {name: asdict(each) for name, each in counts.items()},
+    ]
     summed: dict[str, NDArray[np.float64]] = {}
-    for part in collectives.gather(np.frombuffer(own.encode(), np.uint8)):
-        for name, total in json.loads(part.tobytes()).items():
+    summed_counts: dict[str, ValueCounts] = {}
+    for part in collectives.gather(np.frombuffer(json.dumps(own).encode(), np.uint8)):
+        rank_totals, rank_counts = json.loads(part.tobytes())
+        for name, total in rank_totals.items():
             summed[name] = summed.get(name, 0.0) + np.array(total)
-    return summed
+        add_counts(summed_counts, {name: ValueCounts(**each) for name, each in rank_counts.items()})
+    return summed, summed_counts
 
 
 @contextmanager

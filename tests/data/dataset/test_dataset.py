@@ -88,6 +88,12 @@ def test_it_shows_what_was_said():
 
 
 REFUSALS = """
+data.batch(0)
+    batch: is 0; give the number of rows, at least one, or cost= and limit=
+data.shuffle('much')
+    shuffle: is 'much'; expected a size such as '64MiB' or a number of bytes
+data.shard(2, 2)
+    shard: there is no shard 2 of 2; they are counted from 0
 data.batch(2, limit=5)
     batch: limit counts only with cost=, the column that tells what a row costs
 data.batch(2, cost='y', limit=5)

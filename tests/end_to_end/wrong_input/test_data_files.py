@@ -106,7 +106,9 @@ def test_one_line_for_csv(desk, assert_refused, wrong):
 
 
 def test_a_bad_row_after_good_ones_leaves_a_run_that_can_be_started_again(desk, assert_expected):
+    desk.write_run(("eval_input_path: clicks.parquet", "eval_input_path: later.parquet"))
     desk.write_clicks(user_id=[1, 2, 3, 4, 500, 6])
+    desk.write_clicks("later.parquet")
 
     first = desk.penstock("train", "run.yaml")
 

@@ -107,7 +107,7 @@ PREDICTIONS = [
     ),
     Wrong(
         "a bad row after good ones",
-        clicks={"user_id": [1, 2, 3, 4, 5, 600]},
+        clicks={"price": [1.0, 2.0, 3.0, 4.0, 5.0, float("inf")]},
         command=f"{PREDICT} scores.parquet",
     ),
 ]

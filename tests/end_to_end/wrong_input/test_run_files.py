@@ -48,13 +48,6 @@ FEATURES_AND_MODELS = [
             ('item_id", num_buckets: 100, embedding_dim: 4', 'item_id", num_buckets: 100, embedding_dim: 8'),
         ),
     ),
-    Wrong(
-        "a width that tables cannot have",
-        run=(
-            ('item_id", num_buckets: 100, embedding_dim: 4', 'item_id", num_buckets: 100, embedding_dim: 10'),
-            ("[user, item, price]", "[user, price]"),
-        ),
-    ),
     Wrong("an expression with a wrong side", run=(("user:user_id", "usr:user_id"),)),
     Wrong(
         "a model that comes later",
@@ -94,6 +87,7 @@ FEATURES_AND_MODELS = [
 
 FILES = [
     Wrong("no such file", command="train rum.yaml"),
+    Wrong("no such file, without an ending", command="train run"),
     Wrong(
         "a folder in its place",
         prepare=lambda folder: (folder / "folder.yaml").mkdir(),

@@ -11,6 +11,7 @@ from tests.observe.report.run_folders import (
     EARLY_END,
     END,
     EVALUATIONS,
+    PROFILE,
     RUN_FILE,
     START,
     STEPS,
@@ -190,6 +191,14 @@ def test_every_column_with_its_use_and_its_values(tmp_path: Path) -> None:
         "From 4,096 of 15,000 rows, from all over the files; ≥: about so many in these rows alone. The first 3 of "
         "4 columns that the run reads. Columns that the run does not read are not looked at." in page
     )
+
+
+def test_what_a_run_warned_of_in_its_data_is_on_the_page(tmp_path: Path) -> None:
+    remark = "column 'city': is <rome> in all 15,000 rows and teaches nothing"
+    one = write_profile(write_run(tmp_path / "one"), {**PROFILE, "remarks": [remark]})
+
+    page = page_of([read_run(one)])
+    assert "is &lt;rome&gt; in all 15,000 rows and teaches nothing</p>" in page
 
 
 def test_a_run_without_a_profile_says_why_and_an_older_one_nothing(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def test_arrays_keep_their_types_and_must_have_those_that_are_declared(tmp_path)
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_files_that_are_read_in_pieces_give_the_same_bytes(tmp_path, splits, shuffle, monkeypatch):
     write_batches(tmp_path / "in")
-    options = MergeOptions(splits=splits, shuffle=shuffle, durable=False)
+    options = MergeOptions(splits=splits, shuffle=shuffle)
     merge(tmp_path / "in", tmp_path / "at_once", options=options)
     monkeypatch.setattr(reading, "_SMALL_FILE_BYTES", 0)
     monkeypatch.setattr(reading, "BUFFER_BYTES", 50)

@@ -25,7 +25,6 @@ OPTIONS = st.builds(
     seed=st.integers(0, 5),
     heads=st.sampled_from(["npz", "npy"]),
     part_bytes=st.sampled_from([1, 100, MIB]),
-    durable=st.just(False),
 )
 BATCHES = st.lists(
     st.tuples(

@@ -28,7 +28,7 @@ def peak():
 def run(source, target, options):
     if "by" in options:
         options["splits"] = SplitShares(by=options.pop("by"))
-    options = MergeOptions(durable=False, **options)
+    options = MergeOptions(**options)
     for folder in (f"{source}_one", source):
         start = peak()
         merge(folder, f"{target}_{Path(folder).name}", options=options)

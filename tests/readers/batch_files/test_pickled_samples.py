@@ -62,7 +62,37 @@ def save_parts(path, samples):
         np.savez(stream, **parts)
 
 
+def lists_of_dicts():
+    """Features, labels and masks of all samples, each in dicts with the names of arrays."""
+    parts = {"features": [], "labels": [], "masks": []}
+    for sample in of_lists():
+        parts["features"].append({"strategic_features": sample["features"]})
+        for part in ("labels", "masks"):
+            parts[part].append({f"{part}_{head}": value for head, value in sample[part].items()})
+    return parts
+
+
+def named_as_arrays():
+    samples = of_lists()
+    parts = {part: [sample[part] for sample in samples] for part in ("labels", "masks")}
+    return {"strategic_features": [sample["features"] for sample in samples], **parts}
+
+
+def three_lists():
+    samples = of_lists()
+    return tuple([sample[part] for sample in samples] for part in ("features", "labels", "masks"))
+
+
+def save_lists(path, parts):
+    with path.open("wb") as stream:
+        np.savez(stream, **{key: np.array(values, dtype=object) for key, values in parts.items()})
+
+
 EVERY_FILE = [
+    (save_lists, lists_of_dicts),
+    (save_lists, named_as_arrays),
+    (save_pickle, lists_of_dicts),
+    (save_pickle, three_lists),
     (save_pickle, of_arrays),
     (save_npy, side_by_side),
     (save_npz, of_lists),

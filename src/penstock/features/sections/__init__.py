@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt, model_validator
 
-from penstock.config.errors import KeyPath, Problem, format_path
-from penstock.config.section import Later, Legacy, Probability, Section
+from penstock.config.errors import KeyPath, Problem, format_path, hint
+from penstock.config.section import Later, Legacy, Probability, Section, raise_problems
 from penstock.features.sections.tables import ID_SIZES
 from penstock.features.sections.types import (
-    WIDTH_STEP,
     BoolMaskFeature,
     CombineFeature,
     ComboFeature,
@@ -41,7 +40,7 @@ class FgMode(StrEnum):
 class ParsingSection(Section):
     """The part of data_config about turning columns into features, labels and weights."""
 
-    fg_mode: Annotated[FgMode, Later("this fg_mode", values=("FG_DAG", "FG_BUCKETIZE"))] = FgMode.FG_NONE
+    fg_mode: FgMode = FgMode.FG_NONE
     """FG_NONE: columns are features already. FG_NORMAL: each feature is made from raw columns on its own.
     FG_DAG: all in one graph. FG_BUCKETIZE: columns are values that still become ids."""
 
@@ -57,17 +56,34 @@ class ParsingSection(Section):
     label_fields: list[str] = []
     """Columns with the labels."""
 
+    label_map: dict[str, dict[str, float]] = {}
+    """What the values of a label mean, by its column, such as {bought: {yes: 1, no: 0}}; absent: labels are numbers."""
+
     sample_weight_fields: list[str] = []
     """Columns with the weights of rows."""
 
-    sample_mask_prob: Annotated[Probability, Later("sample_mask_prob")] = 0.0
-    """Share of the values of use_mask features that is hidden in training."""
+    sample_mask_prob: Probability = 0.0
+    """Share of the rows in which training hides the value of a feature with use_mask."""
 
     negative_sample_mask_prob: Annotated[Probability, Later("negative_sample_mask_prob")] = 0.0
     """The same for sampled negatives."""
 
     force_base_data_group: Annotated[bool, Later("force_base_data_group")] = False
     """Keep all features in one group of rows, whether or not there are negatives."""
+
+    @model_validator(mode="after")
+    def _maps_are_of_labels(self) -> Self:
+        problems = []
+        for column, numbers in self.label_map.items():
+            if column not in self.label_fields:
+                near = hint(column, self.label_fields) if self.label_fields else "there is none"
+                problems.append(Problem(("label_map", column), f"is not in label_fields; {near}"))
+            elif not numbers:
+                message = "is empty; write what each value means, such as {yes: 1, no: 0}"
+                problems.append(Problem(("label_map", column), message))
+        if problems:
+            raise_problems(self, problems)
+        return self
 
     def resolved_fg_mode(self) -> FgMode:
         """The mode that counts: the old fg_encoded wins where it is written."""
@@ -79,25 +95,25 @@ class ParsingSection(Section):
 
 
 class FeatureRow(NamedTuple):
-    """One feature type: its options, and what builds it, as "package.module:attribute"; empty: not available yet."""
+    """One feature type: its options, and its recipe, as "package.module:attribute"; empty: not available yet."""
 
     section: type[Section]
     path: str = ""
 
 
 FEATURES: Mapping[str, FeatureRow] = {
-    "id_feature": FeatureRow(IdFeature, "penstock.features.id_feature:build_id_feature"),
-    "raw_feature": FeatureRow(RawFeature, "penstock.features.raw_feature:build_raw_feature"),
-    "combo_feature": FeatureRow(ComboFeature),
-    "lookup_feature": FeatureRow(LookupFeature),
-    "match_feature": FeatureRow(MatchFeature),
-    "expr_feature": FeatureRow(ExprFeature),
-    "overlap_feature": FeatureRow(OverlapFeature),
-    "tokenize_feature": FeatureRow(TokenizeFeature),
-    "custom_feature": FeatureRow(CustomFeature),
-    "kv_dot_product": FeatureRow(KvDotProduct),
-    "bool_mask_feature": FeatureRow(BoolMaskFeature),
-    "combine_feature": FeatureRow(CombineFeature),
+    "id_feature": FeatureRow(IdFeature, "penstock.features.id_feature:id_recipe"),
+    "raw_feature": FeatureRow(RawFeature, "penstock.features.raw_feature:raw_recipe"),
+    "combo_feature": FeatureRow(ComboFeature, "penstock.features.combo:combo_recipe"),
+    "lookup_feature": FeatureRow(LookupFeature, "penstock.features.lookup:lookup_recipe"),
+    "match_feature": FeatureRow(MatchFeature, "penstock.features.match:match_recipe"),
+    "expr_feature": FeatureRow(ExprFeature, "penstock.features.expression:expr_recipe"),
+    "overlap_feature": FeatureRow(OverlapFeature, "penstock.features.overlap:overlap_recipe"),
+    "tokenize_feature": FeatureRow(TokenizeFeature, "penstock.features.tokenize:tokenize_recipe"),
+    "custom_feature": FeatureRow(CustomFeature, "penstock.features.custom:custom_recipe"),
+    "kv_dot_product": FeatureRow(KvDotProduct, "penstock.features.kv_dot_product:dot_product_recipe"),
+    "bool_mask_feature": FeatureRow(BoolMaskFeature, "penstock.features.bool_mask:bool_mask_recipe"),
+    "combine_feature": FeatureRow(CombineFeature, "penstock.features.combine:combine_recipe"),
 }
 """The feature types of the run file, by the name of their section; sequence_NAME is the same of every step."""
 
@@ -105,7 +121,12 @@ FEATURES: Mapping[str, FeatureRow] = {
 _SECTIONS = {name: row.section for name, row in FEATURES.items()}
 
 
-class SeqFeatureConfig(Section, group="feature", kinds=_SECTIONS):
+class SeqFeatureConfig(
+    Section,
+    group="feature",
+    kinds=_SECTIONS,
+    markers={name: Later(name) for name, row in FEATURES.items() if not row.path},
+):
     """One feature of the steps of a sequence."""
 
 
@@ -132,7 +153,7 @@ _SEQUENCES: dict[str, type[Section]] = {
     "sequence_feature": SequenceFeature,
     **{f"sequence_{name}": _SECTIONS[name] for name in FEATURES},
 }
-_LATER = (*(name for name, row in FEATURES.items() if not row.path), *_SEQUENCES)
+_LATER = tuple(kind for name, row in FEATURES.items() if not row.path for kind in (name, f"sequence_{name}"))
 
 
 class FeatureConfig(
@@ -153,6 +174,31 @@ class NamedFeature:
     section: Any
     alias: str | None = None
     """What older files call a feature of a sequence: sequence_feature."""
+    sequence: "SequenceSpec | None" = None
+    """Of a feature of steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceSpec:
+    """How the inputs of a feature hold steps."""
+
+    delim: str
+    max_steps: int = 0
+    """Longer sequences are cut; 0: they are not."""
+
+    prefix: str = ""
+    """In front of the names of columns, in a grouped sequence."""
+
+    fields: tuple[str, ...] = ()
+    """The inputs that are sequences; none: all are."""
+
+    is_made: bool = False
+    """The feature makes the steps (tokens): no input is a sequence."""
+
+    def is_sequence(self, expression: str, name: str) -> bool:
+        if self.is_made:
+            return False
+        return not self.fields or expression in self.fields or name in self.fields
 
 
 def named_features(configs: Sequence[FeatureConfig]) -> Iterator[NamedFeature]:
@@ -164,13 +210,19 @@ def named_features(configs: Sequence[FeatureConfig]) -> Iterator[NamedFeature]:
         kind, section = chosen
         key: KeyPath = ("feature_configs", index, kind)
         if not isinstance(section, SequenceFeature):
-            yield NamedFeature(key, section.feature_name, section)
+            sequence = None
+            is_made = not kind.startswith("sequence_") and getattr(section, "tokens_as_sequence", False)
+            if kind.startswith("sequence_") or is_made:
+                fields, max_steps = tuple(section.sequence_fields), section.sequence_length or 0
+                sequence = SequenceSpec(section.sequence_delim, max_steps, fields=fields, is_made=is_made)
+            yield NamedFeature(key, section.feature_name, section, sequence=sequence)
             continue
         for position, step in enumerate(section.features):
             if (inner := step.chosen("feature")) is not None:
                 inner_key, name = (*key, "features", position, inner[0]), inner[1].feature_name
-                sequence = section.sequence_name
-                yield NamedFeature(inner_key, f"{sequence}__{name}", inner[1], f"{sequence}_{name}")
+                prefix, fields = section.sequence_name, tuple(inner[1].sequence_fields)
+                spec = SequenceSpec(section.sequence_delim, section.sequence_length, f"{prefix}__", fields)
+                yield NamedFeature(inner_key, f"{prefix}__{name}", inner[1], f"{prefix}_{name}", spec)
 
 
 _SHARED_OPTIONS = ("embedding_dim", "pooling", "init_fn", "trainable", "data_type")
@@ -178,7 +230,7 @@ _SHARED_OPTIONS = ("embedding_dim", "pooling", "init_fn", "trainable", "data_typ
 
 
 def feature_problems(features: Sequence[NamedFeature]) -> Iterator[Problem]:
-    """Names are used once, tables have a width that their kernel can read, and who shares one means the same."""
+    """Names are used once, and who shares a table means the same."""
     first: dict[str, KeyPath] = {}
     owners: dict[str, NamedFeature] = {}
     for feature in features:
@@ -187,14 +239,14 @@ def feature_problems(features: Sequence[NamedFeature]) -> Iterator[Problem]:
         if earlier != key:
             message = f"'{feature.name}' is there already, in {format_path(earlier)}"
             yield Problem((*key, "feature_name"), message)
+        if (
+            getattr(section, "tokens_as_sequence", False)
+            and feature.sequence
+            and not feature.sequence.is_made
+        ):
+            yield Problem((*key, "tokens_as_sequence"), "the steps are texts already; leave it out")
         if not has_table(section):
             continue
-        width = section.embedding_dim or 0
-        if width % WIDTH_STEP:
-            message = f"is {width}, not a multiple of {WIDTH_STEP}; use {width + -width % WIDTH_STEP}"
-            yield Problem((*key, "embedding_dim"), message)
-        if getattr(section, "weighted", False) and section.pooling == "mean":
-            yield Problem((*key, "pooling"), "a weighted feature cannot be pooled by mean; use sum")
         table = section.embedding_name or f"{feature.name}_emb"
         owner = owners.setdefault(table, feature)
         shares = f"but '{owner.name}' shares the table '{table}' and has"

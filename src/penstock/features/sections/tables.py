@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from itertools import pairwise
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import AfterValidator, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from penstock.config.section import Later, Probability, Section, words
+from penstock.config.errors import Problem
+from penstock.config.section import Ignored, Later, Probability, Section, raise_problems, words
 
 
 class ParameterConstraints(Section):
@@ -87,19 +88,25 @@ class DynamicEmbInitializerArgs(Section):
     value: float = 0.0
 
 
+_COUNTED = "as many ids are counted as the table has rows"
+_OF_GPU = "it is about the memory of a GPU"
+
+
 class DynamicEmbFrequencyAdmissionStrategy(Section):
     """An id gets a row when it was seen often enough."""
 
     threshold: PositiveInt
     """How often."""
 
-    initializer_args: DynamicEmbInitializerArgs | None = None
+    initializer_args: Annotated[
+        DynamicEmbInitializerArgs | None, Ignored("ids without a row have row 0, which is learned")
+    ] = None
     """The vector of ids that have no row yet."""
 
-    counter_capacity: PositiveInt | None = None
+    counter_capacity: Annotated[PositiveInt | None, Ignored(_COUNTED)] = None
     """Ids that are counted."""
 
-    counter_bucket_capacity: PositiveInt = 1024
+    counter_bucket_capacity: Annotated[PositiveInt, Ignored(_COUNTED)] = 1024
     """Ids in one bucket of the counter."""
 
 
@@ -113,25 +120,27 @@ class DynamicEmbedding(Section):
     max_capacity: PositiveInt
     """Most rows of the table."""
 
-    initializer_args: DynamicEmbInitializerArgs | None = None
+    initializer_args: Annotated[DynamicEmbInitializerArgs | None, Ignored("rows start by init_fn")] = None
     """How a new row starts."""
 
-    eval_initializer_args: DynamicEmbInitializerArgs | None = None
+    eval_initializer_args: Annotated[
+        DynamicEmbInitializerArgs | None, Ignored("unknown ids have row 0, which is learned")
+    ] = None
     """The vector of an unknown id in evaluation."""
 
     score_strategy: str = "STEP"
     """What decides which rows leave: STEP, TIMESTAMP, LFU."""
 
-    cache_load_factor: Probability | None = None
+    cache_load_factor: Annotated[Probability | None, Ignored(_OF_GPU)] = None
     """Share of the table that is kept on the device."""
 
-    init_capacity_per_rank: PositiveInt | None = None
+    init_capacity_per_rank: Annotated[PositiveInt | None, Ignored(_OF_GPU)] = None
     """Rows at the start, on each rank."""
 
-    init_table: str | None = None
+    init_table: Annotated[str | None, Later("init_table of dynamicemb")] = None
     """Table of ids and vectors to start from."""
 
-    bucket_capacity: NonNegativeInt | None = None
+    bucket_capacity: Annotated[NonNegativeInt | None, Ignored(_OF_GPU)] = None
     """Rows in one bucket of the hash table."""
 
     frequency_admission_strategy: DynamicEmbFrequencyAdmissionStrategy | None = None
@@ -158,7 +167,7 @@ class EmbeddingOptions(Section):
     trainable: bool = True
     """Whether the table moves."""
 
-    data_type: Annotated[str, words("FP32", "FP16"), Later("data_type FP16")] = "FP32"
+    data_type: Annotated[str, words("FP32", "FP16")] = "FP32"
     """Type of the table's numbers: FP32 or FP16."""
 
     embedding_constraints: Annotated[
@@ -169,19 +178,19 @@ class EmbeddingOptions(Section):
     fg_encoded_default_value: str | None = None
     """Value of an empty or missing row, where columns are features already."""
 
-    use_mask: Annotated[bool | None, Later("use_mask")] = None
+    use_mask: bool | None = None
     """Whether sample_mask_prob hides values of this feature."""
 
-    stub_type: Annotated[bool, Later("stub_type")] = False
+    stub_type: bool = False
     """The feature only feeds other features."""
 
-    sequence_length: Annotated[PositiveInt | None, Later("a sequence feature")] = None
+    sequence_length: PositiveInt | None = None
     """Longest sequence; longer ones are cut."""
 
-    sequence_delim: Annotated[str, Later("a sequence feature")] = ";"
+    sequence_delim: str = ";"
     """Between the steps of a sequence."""
 
-    sequence_fields: Annotated[list[str], Later("a sequence feature")] = []
+    sequence_fields: list[str] = []
     """Inputs that are sequences; absent: all of them."""
 
 
@@ -214,16 +223,16 @@ class VocabularyOptions(Section):
     vocab_dict: dict[str, NonNegativeInt] = {}
     """The known values with their rows."""
 
-    vocab_file: Annotated[str | None, Later("vocab_file")] = None
+    vocab_file: str | None = None
     """File of known values, one a line, or with their rows."""
 
-    asset_dir: Annotated[str | None, Later("asset_dir", harmless=True)] = None
+    asset_dir: str | None = None
     """Folder of vocab_file."""
 
-    zch: Annotated[ZeroCollisionHash | None, Later("zch")] = None
+    zch: ZeroCollisionHash | None = None
     """Rows that are given to ids as they appear."""
 
-    dynamicemb: Annotated[DynamicEmbedding | None, Later("dynamicemb")] = None
+    dynamicemb: DynamicEmbedding | None = None
     """A table that grows with the ids it sees."""
 
     default_bucketize_value: NonNegativeInt | None = None
@@ -255,8 +264,18 @@ class NumberOptions(Section):
     boundaries: Annotated[list[float], AfterValidator(_rising)] = []
     """Where the intervals begin; a number becomes the index of its interval."""
 
-    autodis: Annotated[AutoDisEmbedding | None, Later("autodis")] = None
-    mlp: Annotated[MLPEmbedding | None, Later("the mlp embedding of a feature")] = None
+    missing_bucket: bool = False
+    """Whether a missing number has an interval of its own, after the last; default_value then counts for nothing."""
+
+    autodis: AutoDisEmbedding | None = None
+    mlp: MLPEmbedding | None = None
+
+    @model_validator(mode="after")
+    def _missing_numbers_need_intervals(self) -> Self:
+        if self.missing_bucket and not self.boundaries:
+            problem = "needs boundaries: without intervals there is none for missing numbers"
+            raise_problems(self, [Problem(("missing_bucket",), problem)])
+        return self
 
 
 ID_SIZES = ("num_buckets", "hash_bucket_size", "vocab_list", "vocab_dict", "vocab_file", "zch", "dynamicemb")

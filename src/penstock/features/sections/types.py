@@ -6,11 +6,13 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt
 
-from penstock.config.section import Later, Section, words
+from penstock.config.section import Ignored, Later, Section, words
 from penstock.features.sections.tables import (
     ID_SIZES,
+    AutoDisEmbedding,
     BucketOptions,
     EmbeddingOptions,
+    MLPEmbedding,
     NumberOptions,
     VocabularyOptions,
 )
@@ -32,7 +34,11 @@ ValueDim = Annotated[NonNegativeInt | None, Field(description="Number of values 
 AnyValueDim = Annotated[
     NonNegativeInt | None, Field(description="Number of values in a row; 0 or absent: any.")
 ]
-ValueType = Annotated[str | None, Field(description="Type of the values before they become ids.")]
+ValueType = Annotated[
+    str | None,
+    Field(description="Type of the values before they become ids."),
+    Later("fg_value_type", harmless=True),
+]
 
 
 class IdFeature(BucketOptions, VocabularyOptions, EmbeddingOptions):
@@ -56,7 +62,9 @@ class RawFeature(NumberOptions, EmbeddingOptions):
     """Numbers or vectors; with boundaries they become ids."""
 
     expression: Expression = ""
-    default_value: DefaultValue = "0"
+    default_value: str = "0"
+    """Value of an empty or missing row; mean: that of the training data, which `penstock vocab --write` puts there."""
+
     separator: Separator = "\x1d"
     value_dim: PositiveInt = 1
     """Number of values in a row."""
@@ -111,8 +119,8 @@ class LookupFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberO
     key: str
     """Where the key comes from: side:column."""
 
-    combiner: Combiner = "sum"
-    """How the values of several keys become one."""
+    combiner: Annotated[str, words("", "sum", "mean", "avg", "min", "max", "count")] = "sum"
+    """How the numbers of several keys become one; empty: they do not."""
 
     need_discrete: bool = False
     """The value is an id, not a number."""
@@ -166,10 +174,10 @@ class ExprFeature(NumberOptions, EmbeddingOptions):
     """Arithmetic over columns."""
 
     expression: str
-    """The formula, over the names of the variables."""
+    """The formula, over the names of the variables, such as hour(visited) + 24 * weekday(visited)."""
 
     variables: list[str] = []
-    """Where the variables come from: side:column."""
+    """The columns that the formula names, such as price or item:price; absent: every name in it is a column."""
 
     fill_missing: float | None = None
     """Number that stands for a missing variable; absent: the result is missing."""
@@ -289,13 +297,13 @@ class CustomFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberO
     """A feature made by the user's own code."""
 
     operator_name: str
-    """Name of the operator, or the dotted path of a Python class."""
+    """Where its class is defined, as "package.module:Class", or an entry point's name; EditDistance is built in."""
 
-    operator_lib_file: str
+    operator_lib_file: Annotated[str, Ignored("operators are Python classes")] = ""
     """File with the operator."""
 
     operator_params: dict[str, Any] = {}
-    """What the operator receives."""
+    """What the class is made with: its keyword arguments."""
 
     is_op_thread_safe: bool = False
     """Whether several threads may call it at once."""
@@ -309,30 +317,42 @@ class CustomFeature(NormalizerOptions, BucketOptions, VocabularyOptions, NumberO
 
 
 WIDTH_STEP = 4
-"""The kernel of sharded tables reads rows in steps of so many numbers."""
+"""The kernel of tables reads rows in steps of so many numbers; narrower ones are stored with zeros behind them."""
 
 DEFAULT_ROW, UNKNOWN_ROW, FIRST_VOCABULARY_ROW = 0, 1, 2
 """Rows of a table with a vocabulary, unless default_bucketize_value says which row is for unknown values."""
 
 
+AutoDisOrMlp = AutoDisEmbedding | MLPEmbedding
+"""How a number becomes a vector without intervals."""
+
+
 def has_table(section: Any) -> bool:
     """Whether the ids of a feature are looked up in a table; numbers without boundaries enter as they are."""
-    if isinstance(section, RawFeature):
-        return bool(section.boundaries)
     if isinstance(section, IdFeature | TokenizeFeature | BoolMaskFeature):
         return True
-    return getattr(section, "embedding_dim", None) is not None
+    return bool(getattr(section, "boundaries", None)) or any(
+        getattr(section, size, None) for size in ID_SIZES
+    )
+
+
+def has_vector(section: Any) -> bool:
+    """Whether a feature is embedded: by a table, or by a network of its numbers."""
+    return has_table(section) or any(getattr(section, key, None) is not None for key in ("autodis", "mlp"))
 
 
 def table_rows(section: Any) -> int | None:
-    """Rows of a feature's table; None where it has none, or where this version cannot tell."""
-    if isinstance(section, RawFeature):
-        return len(section.boundaries) + 1 if section.boundaries else None
-    if not isinstance(section, IdFeature):
-        return None
-    if not section.vocab_list and not section.vocab_dict:
-        return section.num_buckets or section.hash_bucket_size
+    """Rows of a feature's table; None where it has none, or where only a file tells (vocab_file, tokens)."""
+    if boundaries := getattr(section, "boundaries", None):
+        return len(boundaries) + 1 + int(section.missing_bucket)
+    if growing := getattr(section, "zch", None):
+        return int(growing.zch_size)
+    if growing := getattr(section, "dynamicemb", None):
+        return int(growing.max_capacity)
+    vocab_list, vocab_dict = getattr(section, "vocab_list", []), getattr(section, "vocab_dict", {})
+    if not vocab_list and not vocab_dict:
+        return getattr(section, "num_buckets", None) or getattr(section, "hash_bucket_size", None)
     unknown_row = section.default_bucketize_value
     first_row = FIRST_VOCABULARY_ROW if unknown_row is None else 0
-    last_row = max(section.vocab_dict.values(), default=first_row + len(section.vocab_list) - 1)
-    return max(last_row, UNKNOWN_ROW if unknown_row is None else unknown_row) + 1
+    last_row = max(vocab_dict.values(), default=first_row + len(vocab_list) - 1)
+    return int(max(last_row, UNKNOWN_ROW if unknown_row is None else unknown_row)) + 1

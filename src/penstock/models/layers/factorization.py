@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from penstock.config.errors import ConfigError
+from penstock.models.row_use import RowUse
 from penstock.models.table_plan import Slot
 
 
@@ -43,6 +44,14 @@ class Wide(nn.Module):
         weighted: torch.Tensor = self.weights(wide[:, self.dense_columns])
         return total + weighted
 
+    def row_use(self, training: bool) -> RowUse:
+        """Columns are copied where they are not simply added up."""
+        num_classes = len(self.columns_of_class)
+        copied = sum(map(len, self.columns_of_class)) + len(self.dense_columns)
+        is_plain = self.weights is None and num_classes == 1
+        passing = copied if is_plain and training else 0 if is_plain else 2 * copied
+        return RowUse(num_classes + (len(self.dense_columns) if training else 0), passing)
+
 
 class FactorizationMachine(nn.Module):
     """Sum of the element-wise products of all pairs of feature vectors: (B, F, D) -> (B, D).
@@ -54,3 +63,8 @@ class FactorizationMachine(nn.Module):
         square_of_sum = vectors_BFD.sum(dim=1).square()
         sum_of_squares = vectors_BFD.square().sum(dim=1)
         return (square_of_sum - sum_of_squares) * 0.5
+
+    def row_use(self, num_vectors: int, dim: int, training: bool) -> RowUse:
+        """Squares of all vectors, or their gradients: those of the result, doubled vectors, and their product."""
+        vectors = num_vectors * dim
+        return RowUse(dim, 3 * vectors + 2 * dim if training else vectors + 2 * dim)

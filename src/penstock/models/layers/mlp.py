@@ -3,11 +3,14 @@
 B rows, E experts, D columns of an expert.
 """
 
+from itertools import accumulate
+
 import torch
 from torch import nn
 from torch.nn import functional
 
 from penstock.config.errors import ConfigError, hint
+from penstock.models.row_use import RowUse, layer_use, one_after_another
 from penstock.models.sections.layers import MLP as MlpSection
 
 ACTIVATIONS = (
@@ -83,6 +86,24 @@ class MLP(nn.Module):
         output: torch.Tensor = self.layers(x)
         return output
 
+    def row_use(self, training: bool) -> RowUse:
+        """Without the input, which its owner counts."""
+        uses: list[RowUse] = []
+        for layer in self.layers:
+            linear = layer.get_submodule("linear")
+            assert isinstance(layer, nn.Sequential)
+            assert isinstance(linear, nn.Linear)
+            input_dim = linear.in_features if training or uses else 0
+            uses.append(layer_use(input_dim, layer, linear.out_features, training))
+        all_kept = sum(use.kept for use in uses)
+        if not training:
+            most = max((use.passing for use in uses), default=0)
+            return RowUse(self.output_dim if uses else 0, max(0, most - self.output_dim))
+        # Going back, what later layers kept is let go before the gradients of earlier ones are there.
+        kept = accumulate(use.kept for use in uses)
+        most = max((before + use.passing for before, use in zip(kept, uses, strict=True)), default=0)
+        return RowUse(all_kept, max(0, most - all_kept))
+
 
 class Experts(nn.Module):
     """E networks of one shape on one input: (B, input_dim) -> (B, E, D)."""
@@ -95,6 +116,15 @@ class Experts(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.stack([expert(x) for expert in self.experts], dim=1)
+
+    def row_use(self, training: bool) -> RowUse:
+        """All outputs exist twice while they are joined; so do their gradients while they are told apart."""
+        stacked = len(self.experts) * self.output_dim
+        uses = [expert.row_use(training) for expert in self.experts if isinstance(expert, MLP)]
+        kept, passing = one_after_another(*uses)
+        if training:
+            return RowUse(kept + stacked, stacked + passing)
+        return RowUse(stacked, max(stacked, passing))
 
 
 class Gate(nn.Module):
@@ -109,3 +139,12 @@ class Gate(nn.Module):
         """(B, input_dim) and (B, E, D) -> (B, D)."""
         weights_BE = torch.softmax(self.output(x if self.mlp is None else self.mlp(x)), dim=1)
         return (weights_BE.unsqueeze(2) * experts_BED).sum(dim=1)
+
+    def row_use(self, training: bool, expert_dim: int) -> RowUse:
+        """Beside the experts that are weighed: the weighed ones, in training the gradients of both, added up."""
+        num_experts = self.output.out_features
+        weights = RowUse(2 * num_experts, 0) if self.mlp is None else self.mlp.row_use(training)
+        weighed = num_experts * expert_dim
+        return one_after_another(
+            weights, RowUse(num_experts + expert_dim, 3 * weighed if training else weighed)
+        )

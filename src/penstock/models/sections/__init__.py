@@ -59,8 +59,8 @@ class ModelRow(NamedTuple):
 MODELS: Mapping[str, ModelRow] = {
     "dlrm": ModelRow(DLRM),
     "deepfm": ModelRow(DeepFM, "penstock.models.deepfm:DeepFM"),
-    "multi_tower": ModelRow(MultiTower),
-    "multi_tower_din": ModelRow(MultiTowerDIN),
+    "multi_tower": ModelRow(MultiTower, "penstock.models.multi_tower:MultiTower"),
+    "multi_tower_din": ModelRow(MultiTowerDIN, "penstock.models.multi_tower:MultiTowerDIN"),
     "mask_net": ModelRow(MaskNet),
     "wide_and_deep": ModelRow(WideAndDeep, "penstock.models.wide_and_deep:WideAndDeep"),
     "dcn_v1": ModelRow(DCNV1),

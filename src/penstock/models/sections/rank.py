@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from pydantic import PositiveInt
 
-from penstock.config.errors import Problem
+from penstock.config.errors import Problem, hint
 from penstock.config.section import Section
 from penstock.features.sections import NamedFeature
-from penstock.features.sections.types import has_table
+from penstock.features.sections.types import has_vector
 from penstock.models.sections.groups import FeatureGroupConfig, FeatureGroupType, GroupedModel
 from penstock.models.sections.layers import (
     CIN,
@@ -65,7 +65,7 @@ class DeepFM(WideAndDeep):
         vectors: list[NamedFeature] = []
         for position, feature_name in enumerate(group.feature_names):
             feature = features.get(feature_name)
-            if feature is not None and has_table(feature.section):
+            if feature is not None and has_vector(feature.section):
                 vectors.append(feature)
             elif feature is not None and group.group_name == "fm":
                 message = f"'{feature_name}' has no embedding; the group 'fm' takes vectors"
@@ -80,7 +80,7 @@ class DeepFM(WideAndDeep):
                 )
 
 
-class MultiTower(Section):
+class MultiTower(GroupedModel):
     """One MLP for each feature group."""
 
     towers: list[Tower] = []
@@ -88,17 +88,40 @@ class MultiTower(Section):
 
     final: FinalMLP
 
+    def group_problems(
+        self, name: str, groups: Sequence[FeatureGroupConfig], features: Mapping[str, NamedFeature]
+    ) -> Iterator[Problem]:
+        """Every tower has a group of its type, and every group a tower."""
+        types = {group.group_name: group.group_type for group in groups}
+        inputs: set[str] = set()
+        for kind, wanted in (("towers", FeatureGroupType.DEEP), ("din_towers", FeatureGroupType.SEQUENCE)):
+            for index, tower in enumerate(getattr(self, kind, [])):
+                path = ("model_config", name, kind, index, "input")
+                inputs.add(tower.input)
+                if tower.input not in types:
+                    message = f"there is no feature group named '{tower.input}'; {hint(tower.input, types)}"
+                    yield Problem(path, message)
+                elif types[tower.input] is not wanted:
+                    message = f"the group '{tower.input}' is {types[tower.input]}; {kind} take {wanted}"
+                    yield Problem(path, message)
+        for index, group in enumerate(groups):
+            key = ("model_config", "feature_groups", index)
+            if group.group_name not in inputs:
+                yield Problem((*key, "group_name"), f"no tower of {name} reads '{group.group_name}'")
+            elif group.has_steps and all(
+                each in features and features[each].sequence is not None for each in group.feature_names
+            ):
+                message = "has no query: it holds sequences only; add a feature of the row"
+                yield Problem((*key, "feature_names"), message)
+        if not inputs:
+            yield Problem(("model_config", name, "towers"), "is empty; a model needs a tower")
 
-class MultiTowerDIN(Section):
+
+class MultiTowerDIN(MultiTower):
     """Towers and attention over the history."""
-
-    towers: list[Tower] = []
-    """One tower for each feature group."""
 
     din_towers: list[DINTower] = []
     """One attention tower for each sequence group."""
-
-    final: FinalMLP
 
 
 class DLRM(Section):

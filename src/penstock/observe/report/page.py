@@ -78,6 +78,7 @@ def page_of(runs: Sequence[RunRecord], previous: RunRecord | None = None) -> str
     facts = [dict(tables.data_facts(run)) for run in runs]
     rows = [[name, *(each.get(name, "") for each in facts)] for name in dict.fromkeys(chain(*facts))]
     data: list[Part] = [Table(["", *(run.name for run in runs)], rows)] if rows else []
+    data += [Text(remark) for run in runs for remark in tables.data_remarks(run, is_one)]
     data += [tables.data_profile(run, is_one) for run in runs if run.data_profile]
     if not is_one:
         since, changed = "What differs in the configuration", tables.config_differences(runs)

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 from penstock.config.sizes import format_size
 from penstock.config.write import differences
+from penstock.features.value_counts import ValueCounts
 from penstock.observe.data_profile import shown_value, shown_values
 from penstock.observe.report.run_record import Record, RunRecord
-from penstock.observe.summary import counted
+from penstock.observe.summary import counted, shown_share, unknown_line
 from penstock.training.best import best_of
 
 
@@ -82,6 +83,12 @@ def evaluations(run: RunRecord) -> Iterator[Part]:
                 named.append(f"{len(steps) - MAX_REMARK_STEPS} more")
             where = f" at step{'s' * (len(steps) > 1)} {'; '.join(named)}"
         items.append(f"{name}{where}: {remark}")
+    last = run.evaluations[-1].get("value_counts") or {}
+    unknown = unknown_line({name: ValueCounts(**each) for name, each in last.items()})
+    if unknown:
+        items.append(
+            f"values that the model does not know, at step {run.evaluations[-1]['step']:,}: {unknown}"
+        )
     if items:
         yield {"form": "list", "value": items}
 
@@ -175,6 +182,12 @@ def data_facts(run: RunRecord) -> Iterator[tuple[str, str]]:
         yield "time to the first step", f"{start['seconds_to_first_step']:.1f} s"
 
 
+def data_remarks(run: RunRecord, alone: bool) -> list[str]:
+    """What `train` warned of when it started: traps that it saw in the data."""
+    whose = "" if alone else f"{run.name}: "
+    return [f"{whose}{remark}" for remark in run.data_profile.get("remarks", [])]
+
+
 def data_profile(run: RunRecord, alone: bool) -> Part:
     """The columns of the training data in a table, folded where it is long or one of several."""
     profile, whose = run.data_profile, "" if alone else f" of {run.name}"
@@ -191,7 +204,11 @@ def data_profile(run: RunRecord, alone: bool) -> Part:
     if used > len(columns):
         note += f" The first {len(columns):,} of {used:,} columns that the run reads."
     note += " Columns that the run does not read are not looked at."
-    lines = []
+    lines, unknown = [], dict[str, str]()
+    for counts in profile.get("value_counts", {}).values():
+        if counts["unknown"]:
+            share = shown_share(counts["unknown"] / max(1, counts["values"]))
+            unknown[counts["column"]] = f"{share} {counts['outside']}"
     for column in columns:
         uses, mean, distinct = column.get("used_for", []), column.get("mean"), column.get("distinct", 0)
         is_id = all(use.startswith(_NO_QUANTITIES) for use in uses)
@@ -207,6 +224,7 @@ def data_profile(run: RunRecord, alone: bool) -> Part:
             "type": str(column.get("type", "")),
             "used for": ", ".join(uses),
             "missing": shown["nulls"],
+            "unknown": unknown.get(column.get("column", ""), ""),
             "distinct": f"{_SIGNS.get(column.get('distinct_is', ''), '')}{distinct:,}",
             "minimum": shown["min"],
             "maximum": shown["max"],

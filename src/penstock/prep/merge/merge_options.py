@@ -90,8 +90,6 @@ class MergeOptions:
     part_bytes: int = 64 * MIB
     """About what one task merges; a killed merge repeats a few tasks for each process."""
     allow_pickle: bool = False
-    durable: bool = True
-    """Wait until the bytes are on disk. Without it a power cut, but no kill, can lose what was merged."""
     names: ArrayNames | None = None
     """None: as the manifest of the batch files says, or the usual names."""
     types: DeclaredTypes | None = None
@@ -120,7 +118,7 @@ class MergeOptions:
     def decisive(self) -> Mapping[str, Any]:
         """What the bytes of the result depend on."""
         document = asdict(self)
-        for name in ("workers", "memory_bytes", "allow_pickle", "durable"):
+        for name in ("workers", "memory_bytes", "allow_pickle"):
             del document[name]
         if not self.has_part_files:
             del document["part_bytes"]

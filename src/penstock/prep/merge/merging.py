@@ -141,7 +141,7 @@ def _merge_to(
             staging.check_free(target, plan.file_names, folder)
             if not (folder / MANIFEST_NAME).exists():
                 kept = _write_store(plan, folder, buckets, phases, progress)
-            staging.publish(folder, target, plan.options.durable)
+            staging.publish(folder, target)
     except OSError as error:
         advice = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "mend that"
         # What Arrow writes fails with a text of its own.
@@ -230,7 +230,6 @@ def _write_store(
     progress: ProgressLogger | None,
 ) -> int:
     """Do what is not done of a merge, and write the manifest; returns how many tasks were done before."""
-    durable = plan.options.durable
     (folder / MARKER_FOLDER).mkdir(parents=True, exist_ok=True)
     done: dict[int, Wrote] = {
         int(path.stem): {
@@ -242,8 +241,7 @@ def _write_store(
     extents = lay_out(plan.files, folder)
     if buckets is not None and kept < sum(len(phase) for phase in phases):
         reserve(folder / SCATTERED_NAME, buckets.num_bytes)
-    if durable:
-        _sync_folders(folder)  # so that no task is marked whose file might be gone after a power cut
+    _sync_folders(folder)  # so that no task is marked whose file might be gone after a power cut
     if progress is not None:
         progress.advance(sum(task.num_samples for phase in phases for task in phase if task.number in done))
     run = partial(_run_task, plan, folder, buckets, extents)
@@ -258,7 +256,7 @@ def _write_store(
                     written = {SCATTERED_NAME}
                 elif plan.options.has_part_files:
                     written |= {split for split, _ in wrote}  # folders with new files in them
-                unmarked.append(marking.submit(_mark, folder, task.number, wrote, written, durable))
+                unmarked.append(marking.submit(_mark, folder, task.number, wrote, written))
                 while len(unmarked) > _MAX_UNMARKED or (unmarked and unmarked[0].done()):
                     unmarked.popleft().result()
                 if progress is not None:
@@ -267,9 +265,8 @@ def _write_store(
             unmarked.popleft().result()
     (folder / SCATTERED_NAME).unlink(missing_ok=True)
     manifest = _finished_store(plan, folder, extents, done)
-    if durable:
-        _sync_folders(folder)
-    _write_whole(folder / MANIFEST_NAME, manifest, durable)
+    _sync_folders(folder)
+    _write_whole(folder / MANIFEST_NAME, manifest)
     return kept
 
 
@@ -291,21 +288,17 @@ def _run_tasks(
         yield from map(run, tasks)
 
 
-def _mark(folder: Path, number: int, wrote: Wrote, files: set[str], durable: bool) -> None:
+def _mark(folder: Path, number: int, wrote: Wrote, files: set[str]) -> None:
     """First the bytes of a task go to disk, then its marker, so that a marker is never untrue."""
-    if durable:
-        for name in sorted(files):
-            sync_path(folder / name)
+    for name in sorted(files):
+        sync_path(folder / name)
     content = json.dumps([[*key, *stretch] for key, stretch in wrote.items()]).encode()
-    _write_whole(folder / MARKER_FOLDER / f"{number:05d}.json", content, durable)
+    _write_whole(folder / MARKER_FOLDER / f"{number:05d}.json", content)
 
 
-def _write_whole(path: Path, content: bytes, durable: bool) -> None:
+def _write_whole(path: Path, content: bytes) -> None:
     partial_path = path.with_name(f"{path.name}{PARTIAL_SUFFIX}")
-    if durable:
-        write_durably(partial_path, content)
-    else:
-        partial_path.write_bytes(content)
+    write_durably(partial_path, content)
     partial_path.rename(path)
 
 
@@ -331,8 +324,7 @@ def _finished_store(plan: MergePlan, folder: Path, extents: Extents, done: dict[
         inside = [extent for extent in extents.values() if extent.file == file.name]
         if file.is_archive:
             finish_archive(path, inside, checksums)
-        if plan.options.durable:
-            sync_path(path)
+        sync_path(path)
         crc = checksum_of(path, inside, checksums)
         files.append({"name": file.name, "num_bytes": path.stat().st_size, "crc32": crc})
     arrays = [

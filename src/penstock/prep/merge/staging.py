@@ -103,7 +103,7 @@ def remove_leftovers(output_dir: Path) -> None:
             remove_others(output_dir, None)
 
 
-def publish(staging: Path, output_dir: Path, durable: bool) -> None:
+def publish(staging: Path, output_dir: Path) -> None:
     """Move a finished store to where it belongs, in steps that a kill may interrupt anywhere.
 
     What was there stops being a store before its first file goes, and the new one is a store when its last has come.
@@ -112,27 +112,22 @@ def publish(staging: Path, output_dir: Path, durable: bool) -> None:
     old, replaced = output_dir / MANIFEST_NAME, staging / _REPLACED_NAME
     if old.exists():
         old.rename(replaced)
-        _sync([output_dir], durable)
+        sync_path(output_dir)
     for name in names:
         if (staging / name).exists():
             (output_dir / name).parent.mkdir(exist_ok=True)
             (staging / name).rename(output_dir / name)
     if replaced.exists():
         _remove(output_dir, sorted(set(_file_names(staging, _REPLACED_NAME)) - set(names)))
-    _sync({(output_dir / name).parent for name in names}, durable)
+    for folder in {(output_dir / name).parent for name in names}:
+        sync_path(folder)
     (staging / MANIFEST_NAME).rename(old)
-    _sync([output_dir], durable)
+    sync_path(output_dir)
     shutil.rmtree(staging)
 
 
 def _file_names(folder: Path, name: str = MANIFEST_NAME) -> list[str]:
     return [item["name"] for item in read_store(folder, name)["files"]]
-
-
-def _sync(folders: Iterable[Path], durable: bool) -> None:
-    if durable:
-        for folder in folders:
-            sync_path(folder)
 
 
 def _remove(output_dir: Path, names: list[str]) -> None:

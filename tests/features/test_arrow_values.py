@@ -2,15 +2,14 @@
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from penstock.config.errors import DataError
-from penstock.features.arrow_input import cells_of
-from penstock.features.text import Text
+from penstock.features.arrow_values import read_values
+from penstock.features.values import Strings
 
 SIGNED = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
@@ -19,12 +18,10 @@ TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.
 
 def plain(array):
     """Values and lengths as Python lists; texts as strings."""
-    cells = cells_of(array, "c")
-    if not isinstance(cells.values, Text):
-        return cells.values.tolist(), cells.lengths.tolist()
-    offsets = cells.values.offsets.tolist()
-    texts = [cells.values.data[a:b].tobytes().decode() for a, b in pairwise(offsets)]
-    return texts, cells.lengths.tolist()
+    cells = read_values(array, "c")
+    if not isinstance(cells.items, Strings):
+        return cells.items.tolist(), cells.lengths.tolist()
+    return [cells.items[index] for index in range(len(cells.items))], cells.lengths.tolist()
 
 
 @pytest.mark.parametrize("kind", [*SIGNED, *UNSIGNED], ids=str)
@@ -33,7 +30,7 @@ def test_integers_of_every_width(kind):
 
     assert plain(array) == ([9, 1, 3], [1, 1, 0, 1])
     assert plain(array.slice(1)) == ([1, 3], [1, 0, 1])
-    assert cells_of(array, "c").values.dtype == np.int64
+    assert read_values(array, "c").items.dtype == np.int64
 
 
 @pytest.mark.parametrize("kind", TEXT_TYPES, ids=str)
@@ -76,16 +73,16 @@ def test_lists(kind):
 
 
 def test_lists_of_text_keep_each_element_whole():
-    cells = cells_of(pa.array([["a|b", "c"], None, []]), "c")
+    cells = read_values(pa.array([["a|b", "c"], None, []]), "c")
 
-    assert not cells.joined
+    assert cells.separators == ()
     assert plain(pa.array([["a|b", "c"], None, []])) == (["a|b", "c"], [2, 0, 0])
 
 
 def test_integers_are_views_of_arrow_memory():
     array = pa.array(np.arange(5))
 
-    values = cells_of(array.slice(2), "c").values
+    values = read_values(array.slice(2), "c").items
 
     assert values.ctypes.data == array.buffers()[1].address + 16
 
@@ -95,4 +92,4 @@ def test_other_types_say_what_would_be_usable(kind):
     with pytest.raises(
         DataError, match=r"column 'c': is of type .*, which cannot be a feature\. Usable: integers"
     ):
-        cells_of(pa.nulls(1, kind), "c")
+        read_values(pa.nulls(1, kind), "c")

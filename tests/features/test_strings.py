@@ -7,17 +7,18 @@ import xxhash
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.features.arrow_input import text_of
-from penstock.features.id_feature import IdEncoding
-from penstock.features.text import BadToken, Rule, encode_ids, hash_integers, parse_numbers
+from penstock.features.arrow_values import read_values
+from penstock.features.encoding import IdEncoding
+from penstock.features.strings import Rule, as_numbers, encode_strings, hash_integers
+from penstock.features.values import BadItem
 
 int64s = st.integers(-(2**63), 2**63 - 1)
 
 separators = st.sampled_from(["|", "\x1d", "\x03", "||", "、", ", "])
 
 
-def texts_of(values):
-    return text_of(pa.array(values, pa.string()))
+def values_of(strings, separator, step_separator=None):
+    return read_values(pa.array(strings, pa.string()), "c", separator.encode(), step_separator)
 
 
 def xxh64(text):
@@ -25,11 +26,11 @@ def xxh64(text):
 
 
 def parse_integers(texts, separator, weighted=False):
-    return encode_ids(texts_of(texts), separator.encode(), weighted, Rule.PARSE_INTEGER)
+    return encode_strings(values_of(texts, separator), Rule.PARSE_INTEGER, weighted=weighted)
 
 
 def hash_tokens(texts, separator="", weighted=False, num_buckets=2**62):
-    return encode_ids(texts_of(texts), separator.encode(), weighted, Rule.HASH, num_buckets)
+    return encode_strings(values_of(texts, separator), Rule.HASH, num_buckets, weighted=weighted)
 
 
 @pytest.mark.parametrize("size", [*range(1, 70), 1000])
@@ -61,11 +62,11 @@ def test_integers_are_split_and_parsed(rows, separator):
 
 @pytest.mark.parametrize("text", ["abc", "1.5", "-", "9223372036854775808", "-9223372036854775809", "1 2"])
 def test_what_is_not_an_integer_is_told_with_its_place(text):
-    with pytest.raises(BadToken) as caught:
+    with pytest.raises(BadItem) as caught:
         parse_integers(["", "7", text], "|")
 
-    assert (caught.value.text_index, caught.value.token) == (2, text)
-    assert caught.value.problem == "is not a 64-bit integer"
+    assert (caught.value.row, caught.value.value) == (2, text)
+    assert caught.value.problem.startswith("is not a 64-bit integer")
 
 
 @given(st.integers(0, 10**22), st.integers(-400, 15))
@@ -92,17 +93,17 @@ def test_the_last_colon_separates_the_weight_and_a_token_without_one_weighs_1():
     ],
 )
 def test_a_weight_or_key_that_is_missing_is_told(token, problem):
-    with pytest.raises(BadToken) as caught:
+    with pytest.raises(BadItem) as caught:
         parse_integers([token], "|", weighted=True)
 
-    assert (caught.value.token, caught.value.problem) == (token, problem)
+    assert (caught.value.value, caught.value.problem) == (token, problem)
 
 
 @given(st.dictionaries(st.text(alphabet="abé1", min_size=1), st.integers(0, 99)), st.lists(st.text("abé1")))
 def test_vocabulary_finds_exactly_its_own_texts(vocabulary, texts):
     table = IdEncoding(Rule.LOOK_UP, 101, vocabulary, unknown_row=100).vocabulary
 
-    found = encode_ids(texts_of(texts), b"", False, Rule.LOOK_UP, vocabulary=table)
+    found = encode_strings(values_of(texts, ""), Rule.LOOK_UP, vocabulary=table)
 
     assert found.values.tolist() == [vocabulary.get(text, 100) for text in texts if text]
 
@@ -111,7 +112,7 @@ def test_vocabulary_finds_exactly_its_own_texts(vocabulary, texts):
     "text", [".", "e5", "1e", "1e+", "1.2.3", "--1", "1_0", "0x10", "abc", "infin", "1 2"]
 )
 def test_what_is_not_a_number_is_reported_with_its_text(text):
-    with pytest.raises(BadToken) as caught:
-        parse_numbers(texts_of(["1|2", f"3|{text}"]), b"|")
+    with pytest.raises(BadItem) as caught:
+        as_numbers(values_of(["1|2", f"3|{text}"], "|"))
 
-    assert (caught.value.text_index, caught.value.token, caught.value.problem) == (1, text, "is not a number")
+    assert (caught.value.row, caught.value.value, caught.value.problem) == (1, text, "is not a number")
